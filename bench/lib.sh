@@ -5,8 +5,7 @@
 #
 #     suite,item,metric,unit,repetition,value,base
 #
-# In each repetition the summary divides an item's value by the value of `base`, an item of the same
-# suite and metric.
+# The summary divides an item's value by that of `base` in each repetition.
 
 say() {
     echo "$*" >&2
@@ -107,8 +106,7 @@ available() {
 }
 
 # time_queries SUITE ROWS BASE: reads lines "label|query", each query over ROWS rows, and records
-# nanoseconds per row. One backend runs the queries in turn in each repetition. The first round only
-# warms up.
+# nanoseconds per row. One backend runs the queries in turn. The first round only warms up.
 time_queries() {
     local suite=$1 rows=$2 base=$3 label query repetition queries
     queries=$(cat)

@@ -34,8 +34,7 @@ BEGIN
 END
 $$;
 
--- Returns whether a function with this signature exists, such as 'uuidv7()'. Returns true for an
--- empty signature.
+-- Returns whether a function such as 'uuidv7()' exists, and true for an empty signature.
 CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
 $$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;
 

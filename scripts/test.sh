@@ -75,8 +75,7 @@ unit_tests_valgrind() {
         FILTER='-*TenMillion*:Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# Runs unit tests for a processor with other vector registers, and for a processor with the other
-# byte order.
+# Runs unit tests for processors with other vector registers and with the other byte order.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
@@ -170,8 +169,7 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Makes the archives of a release, and compares the installation by PGXN's client with that of the
-# checkout.
+# Makes the archives of a release, and compares PGXN's installation with the checkout's.
 archives() {
     local archives release
     install_packages git unzip pgxnclient

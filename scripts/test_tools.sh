@@ -60,16 +60,14 @@ in_js() {
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
-# Checks that this npm and Debian's older npm read the lock file. On other systems Debian's npm
-# comes from a registry.
+# Checks that this npm and Debian's npm read the lock file. A registry has Debian's npm.
 (cd test/js && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
 [ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
 
 # Prisma's install script would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than 18, Debian 12's. The lock file omits a Node.js because the
-# other packages need none.
+# Prisma 7 needs a newer Node.js than Debian 12's. The other packages and the lock file need none.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 

@@ -1,7 +1,6 @@
 \set ECHO none
 -- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl replays its
--- rules. A table replaces the clock, so nothing depends on the real clock. Times are in seconds
--- since 1750000000.
+-- rules. A table replaces the clock. Times are in seconds since 1750000000.
 \a
 \t
 SET timezone = 'UTC';

@@ -1,6 +1,5 @@
 \set ECHO none
--- Tests shards, which are equal contiguous ranges of bigint. test/unit/shard_test.cpp tests all
--- counts.
+-- Tests shards: equal contiguous ranges of bigint. test/unit/shard_test.cpp tests all counts.
 \pset format unaligned
 \pset footer off
 

@@ -1,6 +1,5 @@
 \set ECHO none
--- Tests the text form, base32hex of the unsigned number. test/unit/text_test.cpp tests all digits
--- and bytes.
+-- Tests the text form: base32hex of the number. test/unit/text_test.cpp tests all digits and bytes.
 \pset format unaligned
 \pset footer off
 

@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Compares the managed script with the library and gen_random_uuid(), for one identifier and for
-# many.
+# Compares the managed script with the library and gen_random_uuid(), for one and many identifiers.
 
 suite_managed() {
     local rows=100000

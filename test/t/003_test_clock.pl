@@ -7,8 +7,7 @@ use Randflake;
 my $node = new_server('main');
 start_under_clock($node);
 
-# The clock steps by 1 us across 2^60 ns, where most bits change, so half a step would show another
-# time.
+# Most bits change when the clock steps across 2^60 ns, so half a step would show another time.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
 my $session = start_session($node, <<"SQL");

@@ -116,8 +116,7 @@ SKIP: {
             '  it has these files and no other');
     }
 
-    # Configures the server as the operator does. A comment marks the mounted files, which come
-    # first.
+    # Configures the server as the operator does, with the mounted files first.
     SKIP: {
         skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
         my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";

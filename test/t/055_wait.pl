@@ -141,8 +141,7 @@ is($fields->{last_second}, $second + 2, 'they are of the next second');
 
 my $start_of_log = -s $node->logfile;
 
-# Uses up the second and makes one more call. Returns how often the log has reported used-up
-# seconds.
+# Uses up the second and makes one more call. Returns how often the log has reported this.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

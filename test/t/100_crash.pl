@@ -149,8 +149,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend outlives its postmaster. It prevents the next start, and may continue until
-# then.
+# A stopped backend outlives its postmaster, prevents the next start, and may continue until then.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -67,8 +67,7 @@ sub refuses {
     return;
 }
 
-# Starts with an early clock, because the clock at the start is the lowest time that the server
-# accepts.
+# Starts early, because the clock at the start is the lowest time that the server accepts.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

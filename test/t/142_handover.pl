@@ -49,8 +49,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server and writes the usual tolerance into its file, so the next round holds off no
-# longer.
+# Stops the server, and writes the usual tolerance into its file for the next round's hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;

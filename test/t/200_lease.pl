@@ -81,8 +81,7 @@ ids_go_on('the coordinator hung beyond the end of the leases');
 # A stopped process must not go on with node ids that another server has leased since.
 my $spare = new_holder($fleet, 'spare', $coordinator);
 
-# Stops these processes of a server, waits until the spare server leases one of its node ids, and
-# continues them.
+# Stops a server's processes until the spare server has leased one of its node ids.
 sub taken_over_while_stopped {
     my ($holder, $what, @pids) = @_;
     kill 'STOP', @pids;

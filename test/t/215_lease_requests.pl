@@ -104,8 +104,7 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Unusual set-ups work: the search path names another schema, and a role gets a warning at each
-# connection.
+# Two unusual set-ups work: another schema in the search path, and a warning at each connection.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -149,8 +148,7 @@ all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
 # --- settings ----------------------------------------------------------------------------------
 
-# Checks that the server renews its lease repeatedly, or the next lease, if a slow machine loses the
-# first.
+# Checks that the server renews a lease repeatedly. A slow machine may lose the first lease.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {

@@ -318,8 +318,7 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# The server needs a fraction of a second here; a waiting request would take all ten seconds. A slow
-# machine has five tries.
+# The server needs a fraction of a second, unless a request waits. A slow machine has five tries.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -410,8 +409,7 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may name the Unix second before which the coordinator grants nothing. The server ignores
-# a field that names none.
+# A refusal may name the second before which the coordinator grants nothing, or nonsense.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");

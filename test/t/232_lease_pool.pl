@@ -204,8 +204,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk when all chunks of its class are full. A chunk is empty when its leases have
-# ended.
+# A grant opens a chunk when all chunks of its class are full. Ended leases leave a chunk empty.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -324,8 +323,7 @@ SQL
 }
 is(beside(), '', 'sessions that grant in the same chunks');
 
-# One by one, the coordinator grants every node id of the pool except the server's own, in chunks
-# and at edges.
+# The coordinator grants every node id of the pool except the server's own, also at edges.
 sub whole {
     told(q{UPDATE own_nodes SET nodes = '[100,110)'});
     told('SELECT fresh(37, 1200)');
@@ -340,8 +338,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check[, and the check's usual
-    # result].
+    # Each entry has the function, a piece, its replacement, the check[, and its usual result].
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -17,8 +17,7 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. With `forget`, the server forgets a longer tolerated
-# difference.
+# Restarts with these settings. With `forget`, the server forgets a longer tolerated difference.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};

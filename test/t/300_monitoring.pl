@@ -103,8 +103,7 @@ cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
 $holder->stop;
 $coordinator->stop;
 
-# Runs the queries on a coordinator that does not preload the library, in a database with all
-# extensions.
+# Runs the queries without preloading, on a coordinator's database with all extensions.
 my $plain = new_server('plain', settings => {});
 $plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $plain->start;
@@ -189,8 +188,7 @@ for my $panel (@panels) {
 my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
 is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
 
-# Writes the dashboard's queries as rules, without Grafana's variables, which promtool does not
-# know.
+# Writes the dashboard's queries as rules, because promtool does not know Grafana's variables.
 my $queries = "groups:\n- name: dashboard\n  rules:\n" . join '', map {
     sprintf "  - {record: 'dashboard:%d', expr: '%s'}\n", $_,
       $targets[$_]{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/one|two/gr

@@ -36,8 +36,7 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node.js finds packages in node_modules beside the program. If node_modules has a Node.js, it runs
-# the program.
+# Node.js finds packages in node_modules beside the program. The test prefers a Node.js there.
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
@@ -297,8 +296,7 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
-# The schema that Rails dumps makes the same tables in a database without the extensions, for
-# fixtures.
+# The schema that Rails dumps makes the same tables for fixtures, without the extensions.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     programs => ['activerecord_program.rb'],

@@ -142,8 +142,7 @@ is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflak
 is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
 is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
     '42501', '  and cannot decode it');
-# Without a security barrier, a cheap function that prints its argument would run before the view's
-# condition.
+# Without a security barrier, a cheap function would run before the view's condition.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
 my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
 CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS

@@ -78,8 +78,7 @@ cmp_ok(abs $order[$_], '<', 0.03, '  order: it is not in the ' . ('number', 'sha
 my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# If the server counted, like a sequence, the greatest identifier would reveal the number of
-# identifiers.
+# If the server counted like a sequence, the greatest identifier would reveal the number of all.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
@@ -212,8 +211,7 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# No server issues the identifier at a second's lower end. The test takes all numbers of a second
-# under node ids 0 and 1.
+# No server issues a second's lower end. The test takes all numbers of node ids 0 and 1 in a second.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');

@@ -1,5 +1,4 @@
-# Checks that estimates for the type randflake equal those for a bigint with the same numbers in the
-# same order.
+# Checks that estimates for the type randflake equal estimates for a bigint in the same order.
 
 use Randflake;
 

@@ -1,5 +1,4 @@
-# Checks the slot from which the type randflake takes its values, and that no other call gets these
-# values.
+# Checks from which slot the type randflake takes values, and that no other call gets them.
 
 use Randflake;
 
@@ -92,8 +91,7 @@ DROP TABLE copied;
 SQL
 }
 
-# Sends binary input of another length: a driver that does not know the type mostly sends the text
-# form.
+# Sends binary input of another length: a driver without the type mostly sends the text form.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);

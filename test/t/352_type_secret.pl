@@ -114,8 +114,7 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], ['pg_restore']) {
     ok(!(restore($other, @$case))[0], "@$case of partitions fails under another secret");
 }
 
-# Without partitions a restore reaches the fingerprint. The server can only count rows that the
-# restore loaded before.
+# Without partitions a restore reaches the fingerprint. The server can only count earlier rows.
 $node->safe_psql('postgres', 'DROP TABLE parts');
 $pg_dump->("$dumps/plain.sql");
 $pg_dump->("$dumps/custom", '-Fc');

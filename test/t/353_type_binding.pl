@@ -184,8 +184,7 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# A session that reads all the time sees the entry of another transaction, without a lock or a new
-# catalog snapshot.
+# A reading session sees another transaction's entry without a lock or a new catalog snapshot.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;

@@ -72,7 +72,7 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The server rolls back the first value of the new secret, and publishes the next value with its
+    # The first value of the new secret rolls back. The server publishes the next one with its
     # entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
@@ -94,8 +94,7 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Returns how many rows of a server's own tables a slot has, and whether the tables have each
-# identifier.
+# Returns how many of a server's rows a slot has, and whether the tables have each identifier.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");

@@ -126,8 +126,7 @@ for my $count (1, 3) {
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    # The tables lack the rest of a batch that the server dropped when the clock ticked or a
-    # statement ended.
+    # The tables lack batches that the server dropped when the clock ticked or a statement ended.
     is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
@@ -140,8 +139,7 @@ SQL
     $full->stop;
 }
 
-# With two numbers in half a second, further calls wait, end on cancellation, and fail after
-# max_wait.
+# Half a second has two numbers: further calls wait, end on cancellation, and fail after max_wait.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);

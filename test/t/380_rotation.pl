@@ -186,8 +186,7 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# The server skips a number if and only if the first secret reads its identifier as earlier than the
-# change.
+# The server skips exactly the numbers whose identifiers the first secret reads as earlier times.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =

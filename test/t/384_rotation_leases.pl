@@ -11,8 +11,7 @@ use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
-# No call of a server with all secrets may fail, so leases are long enough for renewals on a busy
-# machine.
+# Leases are long enough for renewals on a busy machine, because no call may fail here.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 

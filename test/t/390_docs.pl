@@ -8,8 +8,7 @@ use Encode qw(decode encode);
 use File::Basename;
 use Randflake;
 
-# Runs the remaining blocks on their own server, so that roles and settings do not affect other
-# documents.
+# Runs the remaining blocks on their own server, so that documents do not affect each other.
 sub run_blocks {
     my ($file, @blocks) = @_;
     my $node = start_server(basename($file, '.md'),
@@ -28,8 +27,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test that a block names reads the page. That test checks that it uses all its
-# blocks.
+# Checks that the test that a block names reads the page. That test checks that it uses the block.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
@@ -73,8 +71,7 @@ my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
 
-# Returns whether a text is a message with values for the conversions, or consists of parts of
-# messages.
+# Returns whether a text is a message with its values, or consists of parts of messages.
 sub is_message {
     my ($text) = @_;
     return 1 if grep { $text =~ /^$_$/ } @patterns;
@@ -102,8 +99,7 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Returns the messages of a source: strings after the pattern, up to the comma, semicolon or bracket
-# that ends the message.
+# Returns a source's messages: strings from the pattern to a comma, semicolon or bracket.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);

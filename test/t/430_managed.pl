@@ -191,8 +191,7 @@ SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND 
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
-# Mallory makes operators, functions, casts and tables that PostgreSQL would prefer in her search
-# path.
+# Mallory's search path has operators, functions, casts and tables that PostgreSQL would prefer.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
 for my $type (qw(bigint integer)) {
@@ -251,8 +250,7 @@ is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_
 
 # --- one node id ----------------------------------------------------------------------------------
 
-# Follows the page: the library's first start opens beyond all seconds that the script used in
-# advance.
+# Follows the page: the library first opens beyond all seconds that the script used in advance.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

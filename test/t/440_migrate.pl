@@ -469,8 +469,7 @@ same_but_for_keys('online', 'bigint', 'without the tool');
 
 # --- Django ------------------------------------------------------------------------------------
 
-# Moves the tables of Django's own applications. A program makes rows before and after the keys
-# move.
+# Moves the tables of Django's applications. A program makes rows before and after the move.
 my $django = $node->basedir . '/django_recipe.py';
 append_to_file($django, <<'PYTHON');
 import sys

@@ -1,5 +1,5 @@
-// SPARX-64/128: the known answer, the inverse, parsing of keys. Batches in vector registers: every
-// path of this processor gives the bits of Encrypt and Decrypt.
+// Tests SPARX-64/128: the known answer, the inverse and parsing of keys. Checks that batches on
+// every vector path of this processor give the bits of Encrypt and Decrypt.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,7 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// The number that the cipher reads as these four words: its little-endian bytes are their
-// big-endian bytes.
+// Returns the number whose little-endian bytes are the big-endian bytes of these words.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
     for (int i = 3; i >= 0; i--)
@@ -66,7 +65,7 @@ TEST(ParseKey, ReadsEitherCase) {
         EXPECT_EQ(std::memcmp(KeyOf(hex).bytes, expected.bytes, kKeyBytes), 0) << hex;
 }
 
-// Whether the text is refused and the key unchanged.
+// Returns whether the parser refuses the text and leaves the key unchanged.
 testing::AssertionResult Refused(const std::string& text) {
     Key key, before;
     std::memset(before.bytes, 0x5a, kKeyBytes);
@@ -126,7 +125,7 @@ protected:
     }
 
     VectorPath path_{};
-    // Aligned only as arrays of uint64_t must be.
+    // The arrays have only the alignment of uint64_t.
     alignas(64) uint64_t in_space_[1 + kBatchLength];
     alignas(64) uint64_t out_space_[1 + kBatchLength];
     uint64_t* const in_ = in_space_ + 1;
@@ -142,7 +141,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Batches that carry from each 16-bit word into the next, and wrap around.
+// Encrypts batches that carry from each 16-bit word into the next, and wrap around.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);

@@ -1,5 +1,6 @@
-// Reserve on real atomics in real threads: no number twice, outside its window, or lost. Run it
-// under the thread sanitizer too. For the order of ChangeWindow and SealWindow see explorer.h.
+// Runs Reserve on real atomics in real threads, and checks that it returns every number of a window
+// exactly once. Run this under the thread sanitizer too. explorer.h tests the order of ChangeWindow
+// and SealWindow.
 
 #include <gtest/gtest.h>
 
@@ -22,14 +23,14 @@ using Reservations = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
-// Sometimes lets another thread run. In the clock, which Reserve reads between load and
-// compare-and-swap, this causes races on any machine.
+// Lets another thread run one time in 16. Reserve reads the clock between load and
+// compare-and-swap, so a clock that calls this causes races on any machine.
 void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0)
         std::this_thread::yield();
 }
 
-// Runs work(thread, &reservations) in all threads at once; returns all reservations in order.
+// Runs work(thread, &reservations) in all threads at once, and returns all reservations in order.
 template <typename Work>
 Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;
@@ -53,8 +54,8 @@ void ExpectNoNumberTwice(const Reservations& reservations) {
         ASSERT_GE(reservations[i].first, reservations[i - 1].first + reservations[i - 1].count);
 }
 
-// One contended slot through many seconds, each used to its last number. The clock advances when a
-// second is used up, and sometimes steps back.
+// Uses one contended slot through many seconds, each to its last number. The clock advances when
+// threads have used up a second, and sometimes steps back.
 void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
     constexpr uint64_t kNode = 1;
     const Window window_used{1, static_cast<uint32_t>(seconds) + 1};

@@ -1,4 +1,4 @@
-// Data directories and machines in the simulation: what outlives a server.
+// Models the data directories and machines of the simulation, which outlive a server.
 
 #pragma once
 
@@ -14,22 +14,22 @@ namespace randflake::simulation {
 // The contents of the file randflake/window.
 using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 
-// A value, so that snapshots, base backups and rollbacks are copies.
+// A data directory is a value, so snapshots, base backups and rollbacks copy it.
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // The largest tolerated difference of clocks of the window file's writer; not on disk.
+    // The writer of the window file knows this, but does not write it.
     uint32_t largest_skew_ms = 0;
 };
 
-// A computer from boot to boot: its clocks, and the memory with the run markers of data directories
-// (src/pg/window/run_marker.cpp).
+// Models a computer from boot to boot: its clocks, and the memory with the run markers of data
+// directories (src/pg/window/run_marker.cpp).
 class Machine {
 public:
-    // Without `tells_boots` it shows no boot.
+    // Without `tells_boots` the machine shows no boot.
     explicit Machine(bool tells_boots) : tells_boots_(tells_boots) {}
 
     void Boot(uint64_t boot, int64_t true_ms) {
@@ -54,7 +54,7 @@ public:
     void Forget(const Origin& origin) { marked_.erase(KeyOf(origin)); }
     void ForgetAll() { marked_.clear(); }
 
-    // The lock of a file, which all that are linked to it share.
+    // Takes the lock of a file, which all hard links of the file share.
     bool Lock(const FileIdentity& identity, int64_t server) {
         const auto key = KeyOf({0, 0, identity});
         return locked_.emplace(key, server).first->second == server;

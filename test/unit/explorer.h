@@ -1,22 +1,22 @@
-// Explores exhaustively everything that can happen to a server's slots, with fields of a few bits.
+// Explores all events that can happen to a server's slots, with fields of at most four bits.
 //
 // Backends call Reserve on any slot for any count of numbers. The clock shows any tick at every
 // reading, in the layout's range or beyond: it advances, steps back and stands still. Each of one
-// or two layouts, whose ticks tile seconds, has its set of slots. The window's end moves on.
+// or two layouts, whose ticks tile seconds, has its set of slots. The window's end advances.
 // ChangeWindow gives the slots a new rectangle of the same, other or overlapping node ids, pauses
 // between any two stores, and gets requests that it must refuse. SealWindow ends a window early,
-// and its unused rest is given back. The server crashes at any point, loses its shared memory, and
-// goes on in another rectangle. All of it interleaves one shared operation at a time
-// (explorer_replay.h), in every order.
+// and the server gives back the unused rest. The server crashes at any point, loses its shared
+// memory, and goes on in another rectangle. All these calls interleave one shared operation at a
+// time (explorer_replay.h), in every order.
 //
-// The environment keeps the protocol's demands on callers: one ChangeWindow or extension at a time,
-// and the slots get no second of a node id twice (given_until stands for the end on disk, or for
-// the coordinator's table).
+// The environment keeps the protocol's demands on callers: it changes or extends one window at a
+// time, and gives the slots no second of a node id twice. given_until stands for the end on disk,
+// or for the coordinator's table.
 //
 // Invariants of every state:
-//   - no number of a layout is reserved twice, so at most 2^sequence_bits per node id and tick
-//   - a number's tick lies in the slot's rectangle when the call moves the slot's word
-//   - a slot's word never goes back while its node id stays
+//   - Reserve returns no number of a layout twice, so at most 2^sequence_bits per node id and tick
+//     - a number's tick lies in the slot's rectangle when the call moves the slot's word - a slot's
+//     word never goes back while its node id stays
 
 #pragma once
 
@@ -40,13 +40,14 @@ struct Scenario {
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
-    // The node ids are ranges for all slots. A seal leaves a range before the next one is entered,
-    // which may be at earlier seconds.
+    // The node ids are ranges for all slots. A seal leaves a range before the server enters the
+    // next range, which may begin at earlier seconds.
     bool ranges = false;
 
     // Merges calls that behave alike from here on. Calls before the same compare-and-swap are
-    // alike, and so are a first attempt and one after a loss. This is valid while a call remembers
-    // no more than Reserve does; a search without merging checks that for calls that lose once.
+    // alike, and so are a first attempt and an attempt after a loss. Merging is valid while a call
+    // remembers no more than Reserve does. A search without merging checks that for calls that lose
+    // once.
     bool merge = true;
 };
 
@@ -55,7 +56,7 @@ struct Findings {
     size_t states = 0;
     size_t steps = 0;
 
-    // Coverage: a search that reaches nothing finds no violation either.
+    // These fields show the coverage, because a search that reaches nothing finds no violation.
     std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
     uint32_t outcomes = 0;                      // bit per Outcome
     uint32_t largest_reservation = 0;
@@ -65,7 +66,7 @@ struct Findings {
     bool sealed = false;
 };
 
-// The code under test. The explorer must find violations in its broken variants.
+// This is the code under test. The explorer must find violations in broken variants of it.
 struct ShippedCore {
     template <typename... Args>
     static Reservation Reserve(Args&&... args) {
@@ -79,13 +80,13 @@ struct ShippedCore {
     static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
-    // Like Server::OpenRange: enters at the first second that the slots allow for this range.
+    // Enters a range at the first second that the slots allow, like Server::OpenRange.
     static void EnterRange(Cell& window, Second earliest) {
         window.store(Window::ClosedUntil(earliest).ToWord());
     }
 };
 
-// The cells of a set's slots, for ChangeWindow and SealWindow.
+// Gives ChangeWindow and SealWindow the cells of a set's slots.
 struct CellsFrom {
     Cell operator()(uint32_t i) const { return {replay, first + static_cast<int>(i)}; }
 
@@ -137,7 +138,7 @@ private:
         }
     }
 
-    // One step of a Reserve, once for each reading of the clock if the step reads it.
+    // Makes one step of a Reserve, once for each reading of the clock if the step reads the clock.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
         const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;
@@ -174,7 +175,7 @@ private:
                              [replay] { return Tick{replay->ReadClock()}; });
     }
 
-    // A raw number tagged with the set of a cell.
+    // Tags a raw number with the set of a cell.
     Value Remembered(int cell, uint64_t raw) const {
         return static_cast<Value>((cell / scenario_.slots) << 8 | Compact(raw));
     }
@@ -205,7 +206,7 @@ private:
     }
 
     void BeginChangeOrSeal(const State& state) {
-        // Windows start with a length of one second; later their end moves on.
+        // A window starts with a length of one second. Later its end advances.
         const bool may_change = !scenario_.ranges || WindowOf(state).closed();
         for (int first = 0; may_change && first + scenario_.slots <= scenario_.node_ids;
              first += scenario_.ranges ? scenario_.slots : 1)
@@ -253,7 +254,7 @@ private:
         search_.Visit(next);
     }
 
-    // Gives back the unused rest of a sealed window: other servers may have it.
+    // Gives back the unused rest of a sealed window, which other servers may use.
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
@@ -314,7 +315,7 @@ private:
         search_.Visit(next);
     }
 
-    // Processes and shared memory are gone; reserved numbers and given seconds stay.
+    // A crash ends processes and clears shared memory. Reserved numbers and given seconds stay.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;
@@ -322,7 +323,7 @@ private:
         search_.Visit(next);
     }
 
-    // Only this backend has moved: insertion restores the order.
+    // Inserts the only backend that has moved at its place in the order.
     void VisitInOrder(State state) {
         for (int i = 1; i < kMaxBackends; i++)
             for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)

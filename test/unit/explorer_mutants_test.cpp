@@ -1,5 +1,6 @@
-// The explorer on broken protocols. Each leaves out one measure of generator.h, and the explorer
-// must find a violation. So the explorer can fail, and each measure is needed.
+// Runs the explorer on broken protocols. Each leaves out one measure of generator.h, and the
+// explorer must find a violation. This shows that the explorer can fail, and that the protocol
+// needs each measure.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 namespace randflake::explorer {
 namespace {
 
-// Expects the beginning of the violation with the shortest history.
+// Expects the violation with the shortest history to begin with this text.
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
@@ -41,7 +42,7 @@ struct WindowFirst : ShippedCore {
     }
 };
 
-// Moves the word without checking that it is still the loaded one.
+// Moves the word without a check that it still equals the loaded word.
 struct PlainStore : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -99,7 +100,7 @@ struct OpenedFirst : ShippedCore {
     }
 };
 
-// Changes to any window that was never given, even an earlier one.
+// Changes to any window that the server has not used, even an earlier window.
 struct BackInTime : ShippedCore {
     static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
                              const auto&...) {
@@ -118,7 +119,7 @@ struct SealedByClosing : ShippedCore {
     }
 };
 
-// Seals a window, and lets the next one start right after the last used second.
+// Seals a window, and lets the next window start right after the last used second.
 struct SealedTooTight : ShippedCore {
     static Second SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
         const Second last = randflake::SealWindow(slots, window, sets...);
@@ -128,14 +129,14 @@ struct SealedTooTight : ShippedCore {
     }
 };
 
-// Re-enters a range at the written end: a former word may recur.
+// Enters a range again at the written end, so that a former word may recur.
 struct RangeEnteredAnywhere : ShippedCore {
     static void EnterRange(Cell& window, Second) {
         window.store(Window::ClosedUntil(Second{0}).ToWord());
     }
 };
 
-// Takes a tick as inside if the second after it is.
+// Accepts a tick if the second after it is in the window.
 struct WindowTooLong : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -157,7 +158,7 @@ struct WindowTooLong : ShippedCore {
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
-        // Both start with a window.
+        // Gives both layouts their first window.
         if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);

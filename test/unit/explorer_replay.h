@@ -1,13 +1,12 @@
 // Runs a call one shared operation at a time, by replay.
 //
-// A call in progress is the list of values that it has seen: loads, results of compare-and-swaps,
+// A list of values that a call has seen stands for the call: loads, results of compare-and-swaps,
 // clock readings. For the next step the call runs again from its start. It gets the values of the
 // list, then performs exactly one new operation on the shared cells, and a longjmp stops it before
-// the next. So the explored code is the shipped code, unchanged. (The core keeps nothing on the
-// stack that needs destruction. Exceptions would work too, at three times the cost.)
+// the next operation. This explores the shipped code unchanged. (The core keeps no objects on the
+// stack that need destruction. Exceptions would work too, at three times the cost.)
 //
-// The clock may show anything at any time, so a reading is no step: it belongs to the next shared
-// operation.
+// The clock may show any time at any moment, so a reading belongs to the next shared operation.
 
 #pragma once
 
@@ -20,8 +19,7 @@
 
 namespace randflake::explorer {
 
-// Cells keep 16 bits, so that millions of states fit in memory: slots' words below 2^8, windows
-// with start and end below 2^8.
+// Cells keep 16 bits, so millions of states fit in memory. Words and seconds stay below 2^8.
 using Value = uint16_t;
 
 inline Value Compact(uint64_t wide) {
@@ -34,7 +32,7 @@ inline uint64_t Widen(Value value) {
     return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
 }
 
-// What a call has seen.
+// Lists the values that a call has seen.
 struct Trail {
     static constexpr size_t kCapacity = 8;
 
@@ -65,8 +63,7 @@ public:
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
-    // Runs `call`, a callable without arguments, through its next operation. Returns whether it
-    // ended.
+    // Runs `call` without arguments through its next operation. Returns whether it ended.
     template <typename Call>
     bool Step(Call&& call) {
         if (setjmp(before_) != 0)
@@ -84,7 +81,7 @@ public:
         return replay.upcoming_;
     }
 
-    // The operation performed, and the next one, before which the call was stopped.
+    // Returns the performed operation, and the operation before which the call stopped.
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }
@@ -147,8 +144,8 @@ private:
     Operation performed_, upcoming_;
 };
 
-// A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves
-// and does not reorder, so it does not test memory orders.
+// Replaces std::atomic<uint64_t>. Each operation is one step. The explorer interleaves operations
+// without reordering them, so it leaves memory orders untested.
 class Cell {
 public:
     Cell(Replay* replay, int index) : replay_(replay), index_(index) {}

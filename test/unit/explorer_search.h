@@ -1,5 +1,5 @@
-// Breadth-first search through states that are plain bytes. Finds every state once, by a shortest
-// history, and returns that history.
+// Searches breadth-first through states that are plain bytes. Finds every state once, by a shortest
+// history, and returns this history.
 
 #pragma once
 
@@ -25,7 +25,7 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Half of the others came later, so its prefetched place has arrived.
+        // Half of the other arrivals came later, so the prefetched place is in the cache.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -35,7 +35,7 @@ public:
         }
     }
 
-    // Makes the next state with unvisited steps the current one. False at the end.
+    // Makes the next state with unvisited steps the current state. Returns false at the end.
     bool Next(State* state) {
         if (next_ == nodes_.size())
             for (size_t i = 0; i < arrivals_.size(); i++)
@@ -56,7 +56,7 @@ public:
         return history;
     }
 
-    // Valid once Next has returned false
+    // These counts are valid once Next has returned false.
     size_t states() const { return nodes_.size(); }
     size_t steps() const { return steps_; }
 
@@ -66,8 +66,8 @@ private:
         uint32_t parent;
     };
 
-    // A visited state before its look-up: memory is the bottleneck, so the last ones are prefetched
-    // together.
+    // Holds a visited state before its look-up. The search prefetches the last arrivals together,
+    // because memory is the bottleneck.
     struct Arrival {
         Node node;
         uint64_t hash;
@@ -87,8 +87,8 @@ private:
         }
     }
 
-    // A node's upper half of the state's hash, and its number. std::unordered_set would spend half
-    // of the time on its way to the state.
+    // Combines the upper half of the state's hash and the node's number. std::unordered_set would
+    // spend half of the time on its way to the state.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 
@@ -97,7 +97,7 @@ private:
             {reinterpret_cast<const char*>(&state), sizeof(State)});
     }
 
-    // The place of a state, or the free place for it.
+    // Returns the place of a state, or the free place for it.
     uint64_t& PlaceOf(uint64_t hash, const State& state) {
         for (size_t i = hash;; i++) {
             uint64_t& place = places_[i & (places_.size() - 1)];

@@ -1,5 +1,5 @@
-// A server in the explorer: shared memory, calls in progress, given and reserved seconds. Plain
-// bytes, which are compared and hashed.
+// Describes a server in the explorer: shared memory, calls in progress, given and reserved seconds.
+// A state is plain bytes, which the search compares and hashes.
 
 #pragma once
 
@@ -61,7 +61,7 @@ inline Call NewCall(Function function, int target = 0, int amount = 0) {
     return call;
 }
 
-// A number as tick/node id/sequence.
+// Returns a number as tick/node id/sequence.
 inline std::string NumberText(const Layout& layout, uint64_t raw) {
     const Fields fields = layout.Unpack(raw);
     std::ostringstream out;
@@ -77,7 +77,7 @@ inline std::string CallText(const Call& call, const char* target, const char* am
     return out.str();
 }
 
-// A state in one line, with the layout of each cell except the last, the window.
+// Returns a state in one line. layout_of has the layout of each cell except the last, the window.
 inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
     const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;

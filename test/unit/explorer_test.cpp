@@ -1,4 +1,4 @@
-// The shipped Reserve and ChangeWindow, explored exhaustively at small widths (see explorer.h).
+// Explores the shipped Reserve and ChangeWindow exhaustively at small widths (see explorer.h).
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 namespace randflake::explorer {
 namespace {
 
-// Explores, and checks the coverage: every number of every window was reserved in some history, in
-// reservations of all lengths, with every outcome except those in `unseen`, with lost
-// compare-and-swaps, and while the window changes.
+// Explores, and checks the coverage. Some history must reserve every number of every window.
+// Reservations must have all lengths, and all outcomes except those in `unseen`. Calls must lose
+// compare-and-swaps, and reserve while the window changes.
 Findings Explore(const Scenario& scenario) {
     const Findings findings = Explorer(scenario).Explore();
     std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
@@ -20,7 +20,7 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // Windows start at second 1, because a slot's word counts the tick before as used. A later
+    // Windows start at second 1, because a slot's word counts the tick before it as used. A later
     // layout begins with its first tick in a window that starts after its epoch.
     for (size_t set = 0; set < scenario.layouts.size(); set++) {
         const Layout& layout = scenario.layouts[set];
@@ -68,7 +68,7 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// As in Randflake, number 0 of node id 0 is skipped. A tick of that node id then has one number.
+// Skips number 0 of node id 0, like Randflake. Each tick of that node id then has one number.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,
@@ -80,9 +80,9 @@ constexpr Layout LowestLeftOut(int sequence_bits) {
 constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 0, 1};
 
 const Case kCases[] = {
-    // Node ids come and go; some requests for an earlier window than allowed are refused.
+    // Node ids come and go. ChangeWindow refuses some requests for a window that is too early.
     {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
-    // With a node id beyond the layout, which is refused too.
+    // ChangeWindow refuses a node id beyond the layout too.
     {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
     {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
     {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
@@ -90,16 +90,16 @@ const Case kCases[] = {
     {"ReservationsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
     {"ThreeBackendsShareASlot", {kOneNode}, 1, 3, 1, 1},
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
-    // Two ticks a second, the first of them before the windows' epoch.
+    // A second has two ticks, and the first tick lies before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // Four ticks a second, and several reservations within one.
+    // A second has four ticks, and one tick several reservations.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
-    // Like Randflake and another layout, with one window.
+    // Randflake's and another layout share one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
     // The second layout begins later, holds one node id and ends earlier.
     {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},
     {"NothingMerged", {kSeconds}, 1, 1, 2, 2, 4, false},
-    // A range is left and entered again, while windows of other ranges have the same seconds.
+    // The server enters a range again, while windows of other ranges have the same seconds.
     {"RangesOfNodeIds", {kSeconds}, 1, 2, 2, 1, 4, true, false, true},
 };
 

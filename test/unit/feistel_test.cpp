@@ -1,5 +1,5 @@
-// The permutation of 53-bit numbers: known answers, all numbers of small widths, the diffusion of
-// single bits, and batches in vector registers.
+// Tests the permutation of 53-bit numbers: known answers, all numbers of small widths, the
+// diffusion of single bits, and batches in vector registers.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ SipKey KeyOf(const std::string& hex) {
     return SipKey::FromBytes(bytes.bytes);
 }
 
-// An independent program with its own HMAC and SipHash made these. The keys belong to the labels;
-// test/t/366_mask.pl asks the server for them.
+// An independent program with its own HMAC and SipHash made these vectors. Each key belongs to a
+// label, for which test/t/366_mask.pl asks the server.
 TEST(Feistel, Vectors) {
     std::ifstream file(FEISTEL_VECTORS);
     ASSERT_TRUE(file.is_open()) << FEISTEL_VECTORS;
@@ -69,8 +69,9 @@ TEST(Feistel, IsABijectionOfEverySmallWidth) {
     ExpectBijection<7, 8>();
 }
 
-// Every bit of number and key flips every bit of the result in half of the cases: of 4096, 2048
-// with a standard deviation of 32; none of the 53 * 181 deviates by six.
+// Every bit of number and key flips every bit of the result in half of the cases. The 4096 cases
+// give 2048 flips with a standard deviation of 32. None of the 53 * 181 counts deviates by six
+// times that.
 TEST(Feistel, Avalanche) {
     constexpr int kCases = 4096, kInputs = Feistel53::kBits + 128;
     std::mt19937_64 random(53);
@@ -103,7 +104,7 @@ TEST_P(FeistelBatch, GivesTheBitsOfOneByOne) {
     if (!path.supported)
         GTEST_SKIP() << path.name << " is not supported by this processor";
     std::mt19937_64 random(26);
-    // Aligned only as arrays of uint64_t must be.
+    // The arrays have only the alignment of uint64_t.
     alignas(64) uint64_t in_space[1 + kBatchLength], out_space[1 + kBatchLength];
     uint64_t *const in = in_space + 1, *const out = out_space + 1;
     for (int k = 0; k < 1000; k++) {

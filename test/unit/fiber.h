@@ -1,10 +1,10 @@
-// Fibers: calls that stop in the middle and resume later. So a simulated process can pause or
-// vanish at any point of the shipped code.
+// A fiber is a call that stops in the middle and resumes later. With fibers a simulated process can
+// pause or vanish at any point of the shipped code.
 //
 // makecontext() enters a fiber's stack once. All other switches are _setjmp and _longjmp, which
-// save registers without a system call. A call that never resumes is left by a jump to the bottom
-// of its stack. That runs no destructor, so what a call keeps must be trivially destructible, as it
-// must be where PostgreSQL leaves a call by an error.
+// save registers without a system call. A jump to the bottom of the stack abandons a call that
+// never resumes. The jump runs no destructor, so a call's objects must be trivially destructible,
+// as where PostgreSQL leaves a call by an error.
 
 #pragma once
 
@@ -42,7 +42,7 @@ public:
 
     bool busy() const { return stack_->run != nullptr; }
 
-    // Begins a call; Resume runs it. `*call` must live until its end.
+    // Begins a call, which Resume runs. `*call` must live until the call ends.
     template <typename Call>
     void Start(Call* call) {
         stack_->call = call;
@@ -62,7 +62,7 @@ public:
         stack->SwitchedOut();
     }
 
-    // For the call itself: stops until the next Resume.
+    // The running call stops itself until the next Resume.
     void Pause() {
         Stack* stack = stack_.get();
         if (_setjmp(stack->inside) == 0) {
@@ -72,7 +72,7 @@ public:
         stack->SwitchedIn();
     }
 
-    // For the call itself: ends it.
+    // The running call ends itself.
     [[noreturn]] void End() {
         stack_->run = nullptr;
         stack_->Unpoison();
@@ -80,7 +80,7 @@ public:
         _longjmp(stack_->outside, 1);
     }
 
-    // For others: the stopped call never resumes.
+    // Other code abandons a stopped call, which then never resumes.
     void Abandon() {
         if (stack_ == nullptr || !busy())
             return;
@@ -140,11 +140,11 @@ private:
         return stack;
     }
 
-    // The stack to enter; makecontext passes nothing wider than an int.
+    // Names the stack to enter, because makecontext passes at most an int.
     static inline Stack* entering = nullptr;
 
     static void Enter(Stack* stack) {
-        // Not a variable of this frame, which is left for good and may be reused.
+        // The context must outlive this frame, because the fiber leaves the frame for good.
         ucontext_t& context = stack->context;
         getcontext(&context);
         context.uc_stack.ss_sp = stack->bytes.get();

@@ -1,4 +1,4 @@
-// The generator's step: every outcome at the edges of its cause; and its templates on real atomics.
+// Tests every outcome of the generator's step at its edges, and the templates on real atomics.
 
 #include <gtest/gtest.h>
 
@@ -118,21 +118,21 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
     ExpectRefused(Outcome::kClockBeforeEpoch,
                   {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
-    // A window beyond the layout changes nothing.
+    // A window beyond the layout does not change the outcome.
     ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
                                             {w(120, 7, 5), INT64_MAX, kLast},
                                             {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
     ExpectRefused(Outcome::kWindowClosed, {{w(120, 7, 5), 121, {0, 0}},
                                            {w(120, 7, 5), 121, {121, 121}},
                                            {w(120, 7, 5), 121, {130, 110}}});
-    // A slot without a window cannot reserve, even if the window is open for others by now.
+    // A slot without a window cannot reserve, even if the window has opened for other slots.
     ExpectRefused(Outcome::kNoWord, {{kEmptySlot, 121}, {kEmptySlot, 121, {1, 1u << 30}}});
     ExpectRefused(Outcome::kBeforeWindow, {{w(99, 7, kMax), 99},
                                            {w(99, 7, kMax), 0},
                                            {w(90, 7, kMax), 99},
                                            {w(90, 7, 5), 90},
                                            {w(99, 7, kMax - 1), 99}});
-    // Neither can a slot whose word lies past the window, whatever the clock shows.
+    // A slot whose word lies past the window cannot reserve, whatever the clock shows.
     ExpectRefused(
         Outcome::kWindowEnded,
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});
@@ -184,7 +184,7 @@ TEST(Reserve, RefusalLeavesTheWord) {
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 
-// Another process takes numbers between this one's load and compare-and-swap, twice.
+// Twice, another process takes numbers between this process's load and compare-and-swap.
 TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
     int readings = 0;
@@ -230,7 +230,7 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.closed());
-    // A closed window keeps the end of the last open one.
+    // A closed window keeps the end of the last open window.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
 }
@@ -270,7 +270,7 @@ TEST(SealWindow, NothingUsed) {
     EXPECT_TRUE(server.closed());
 }
 
-// Two seconds after the last used one, or after the second before the window.
+// The next window starts two seconds after the last used second.
 TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
@@ -284,7 +284,7 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
-// Milliseconds from an epoch inside a second of the windows, and a layout beside it.
+// Twitter's layout counts milliseconds from an epoch inside a second of the windows.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
 constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
 constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
@@ -325,7 +325,7 @@ TEST(ClockIsBehind, ByMoreThanIsTolerated) {
     EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97, {100, 100}), 2000));
 }
 
-// 28 bits of seconds since 2016-05-20 ended in November 2024.
+// Baidu's 28 bits of seconds since 2016-05-20 ended in November 2024.
 TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
     const Tick last{static_cast<int64_t>(kBaidu.max_timestamp())};
@@ -381,10 +381,10 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
-        // The window's word came again with other node ids; the layout holds both.
+        // The layout holds the former and the new node ids, although the window's word is the same.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // Node ids that neither layout holds.
+    // Neither layout holds these node ids.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 

@@ -1,4 +1,4 @@
-// Packing: every field at its edges over all 64 bits, and refusal beyond them.
+// Packs every field at its edges over all 64 bits, and checks that Pack refuses larger values.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
 }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
-    // The first value too large, one whose low bits fit, and a converted negative number.
+    // Tries the first too large value, a value whose low bits fit, and a converted negative number.
     for (const uint64_t over : {uint64_t{1}, uint64_t{1} << 32, UINT64_MAX}) {
         const auto beyond = [over](uint64_t max) { return over == UINT64_MAX ? over : max + over; };
         for (const Fields& fields : {Fields{beyond(kRandflake.max_timestamp()), 0, 0},

@@ -1,4 +1,4 @@
-// Which answers of the coordinator are valid.
+// Checks which answers of the coordinator are valid.
 
 #include "core/lease/lease_answer.h"
 

@@ -1,9 +1,9 @@
-// Coordinators in the simulation of leases: the current one, the replicas and backups that could
-// take its place, and its clock.
+// Models coordinators in the simulation of leases: the current one, replicas and backups that can
+// replace it, and its clock.
 //
-// The assumptions are those of the extension script: a replaced coordinator grants nothing more.
-// At any lost transaction its clock was at most max_clock_skew ahead of its successor's. Otherwise
-// clocks show anything.
+// The model makes the extension script's assumptions. A replaced coordinator grants no more leases.
+// At any lost transaction its clock was at most max_clock_skew ahead of its successor's. Apart from
+// that, clocks may show any time.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace randflake::simulation {
 
-// The same numbers everywhere, unlike the standard library's distributions: SplitMix64 (Steele, Lea
-// and Flood, OOPSLA 2014). The library's engine took a third of the simulation's time.
+// Gives the same numbers with every library, unlike the standard distributions: SplitMix64 (Steele,
+// Lea and Flood, OOPSLA 2014). The library's engine took a third of the simulation's time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}
@@ -41,8 +41,8 @@ class Cluster {
 public:
     static constexpr uint64_t kFirst = 1;  // identity
 
-    // `true_ms` is the true time, which no clock shows. An identity that distinguishes a
-    // coordinator from an older copy restored in its place has the copy's time of birth.
+    // `true_ms` is the true time, which no clock shows. If identities have a time of birth, a
+    // coordinator differs from an older copy restored in its place.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
             bool identity_has_birth, const int64_t* true_ms, Random* random)
         : current_{first, {}},
@@ -58,9 +58,9 @@ public:
     bool up() const { return up_; }
     const Coordinator& coordinator() const { return current_.coordinator; }
     size_t lost_transactions() const { return lost_transactions_; }
-    // Whether the coordinator has granted and seen everything since it was made.
+    // Returns whether the coordinator has granted and seen everything since its creation.
     bool knows_all() const { return knows_all_; }
-    // Whether the last takeover was by a replica with every transaction of the former one.
+    // Returns whether the last replica that took over had missed no transaction.
     bool missed_nothing() const { return missed_nothing_; }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
@@ -87,14 +87,14 @@ public:
 
     void LookedAt(PoolLook* look) const { current_.coordinator.LookedAt(identity_, now(), look); }
 
-    // The node ids of its own server.
+    // Sets the static node ids of the coordinator's server.
     void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
 
     void TakeBackup() { backup_ = current_; }
 
-    // A replica that may lack the last transactions, or an old copy, takes over with a clock off by
-    // offset_ms, by default as far behind as possible. Or a complete replica. Returns whether it
-    // was a copy.
+    // Fails over to a complete replica, a replica that may lack the last transactions, or an old
+    // copy. The clock is off by offset_ms, by default as far behind as possible. Returns whether a
+    // copy took over.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
@@ -116,7 +116,7 @@ public:
         return restored;
     }
 
-    // `make(now)` replaces all coordinators: a new one, or a restored dump.
+    // Replaces all coordinators by the result of `make(now)`: a new one, or a restored dump.
     template <typename Make>
     void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();

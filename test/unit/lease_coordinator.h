@@ -2,8 +2,8 @@
 // statement by statement, on plain data. A copy of a state is a replica, a backup or a rolled-back
 // transaction.
 //
-// The simulation of leases runs it. Traces of it (lease_trace.cpp, test/t/230_lease_model.pl) show
-// that functions and model give the same answers.
+// The simulation of leases runs this model. Traces of the model (lease_trace.cpp,
+// test/t/230_lease_model.pl) show that functions and model give the same answers.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace randflake::simulation {
 // The model's times are plain Unix seconds, as in SQL.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
-// A chain of secrets: the records of a ring.
+// Makes a chain of secrets, the records of a ring.
 constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
@@ -45,7 +45,7 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     return agreed;
 }
 
-// Tests switch each rule off, to show that it is needed.
+// Tests switch off each rule, and show that the coordinator needs it.
 struct CoordinatorRules {
     bool wait_for_mark = true;          // leases from the mark on are not granted before it
     bool start_from_mark = true;        // no lease starts below the high-water mark
@@ -82,7 +82,7 @@ struct CoordinatorRules {
     bool secrets_after_mark = true;     // ... or unknown leases
 };
 
-// Why a call failed.
+// Names the reason why a call failed.
 enum class Refusal : uint8_t {
     kNone,
     kState,     // object_not_in_prerequisite_state
@@ -106,7 +106,7 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // All node ids of Randflake's layout, whatever layout is simulated.
+    // A role may have all node ids of Randflake's layout, whatever layout the simulation uses.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
@@ -123,7 +123,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // Missing values stay. A pool with only a new first node id keeps its last one.
+    // Missing values stay. A pool with only a new first node id keeps its last node id.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -135,7 +135,7 @@ public:
         bool nothing_lost = false;
     };
 
-    // An event after which grants wait.
+    // Describes an event after which grants wait.
     struct Hold {
         enum class Cause : uint8_t { kTakeover, kPromotion, kAdded, kReopened, kPurge } cause;
         int64_t since;  // kForEver while the pool is closed
@@ -151,8 +151,8 @@ public:
             HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
     }
 
-    // Whether one is a promoted standby of the other: the same system and the next timeline, which
-    // is in the lowest bits.
+    // Returns whether one server is a promoted standby of the other: it has the same system and the
+    // next timeline, which is in the lowest bits.
     bool Promoted(uint64_t former, uint64_t identity) const {
         return former != kNone && former >> 32 == identity >> 32 &&
                (rules_.promoted_once
@@ -160,7 +160,7 @@ public:
                     : former < identity);
     }
 
-    // The rest of a refused or broken transaction: sequences do not roll back.
+    // Rolls back a refused or broken transaction, but keeps sequences.
     void RollBackTo(const Coordinator& before) {
         const Coordinator after = *this;
         *this = before;
@@ -172,8 +172,8 @@ public:
         about_secrets_ = after.about_secrets_;
     }
 
-    // Creates the extension, also when a dump of this coordinator is restored elsewhere. A dump has
-    // tables and lease ids, but neither the takeover's time nor the roles' grants.
+    // Creates the extension, also when another server restores a dump of this coordinator. A dump
+    // has tables and lease ids, but lacks the takeover's time and the roles' grants.
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
         takeover_identity_ = identity;
@@ -181,7 +181,7 @@ public:
         taken_over_ = false;
     }
 
-    // The result of its own server's look.
+    // Sets `look` to the result of the look by the coordinator's server.
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
@@ -204,12 +204,12 @@ public:
         look->AddPool(seen, UnixSecond{now});
     }
 
-    // The static node ids of its own server from now on.
+    // Sets the static node ids of the coordinator's server.
     void Serve(const Static& nodes) { static_ = nodes; }
 
-    // Why the last call failed.
+    // Returns why the last call failed.
     Refusal refusal() const { return refusal_; }
-    // Whether it failed because of the holder's secrets.
+    // Returns whether the last call failed because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }
 
     // `chain` has the holder's secrets.
@@ -279,7 +279,7 @@ public:
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
-    // Returns the last second.
+    // Returns the last second of the renewed lease.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
                                  int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -309,13 +309,14 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // Once a later lease has had some of its node ids, others may have too.
+        // A later lease of some of this lease's node ids shows that other holders may have used the
+        // rest.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // Not a refusal: the holder keeps its lease, and may get the secret.
+        // The holder keeps its lease, and may get the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -332,7 +333,7 @@ public:
         return renewed.end - 1;
     }
 
-    // Without `last_used` nothing was used, which counts as the first second.
+    // Without `last_used` the holder used nothing, which counts as the first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -350,7 +351,7 @@ public:
         return true;
     }
 
-    // Returns how many it forgot.
+    // Returns the number of deleted leases.
     std::optional<int64_t> Purge(uint64_t identity, int64_t now, int64_t keep_ms) {
         refusal_ = Refusal::kNone;
         if (keep_ms < 0)
@@ -369,7 +370,7 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    // Returns when the node ids that left the pool become free; 0 if they are.
+    // Returns when the node ids that left the pool become free, or 0 if they are free.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;
@@ -448,7 +449,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from that Unix second on. No fingerprint stands for malformed text.
+    // Adds a secret from this Unix second on. A missing fingerprint stands for malformed text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -468,7 +469,7 @@ public:
         return true;
     }
 
-    // Withdraws the last one.
+    // Withdraws the last secret.
     bool RemoveSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint) {
         refusal_ = Refusal::kNone;
         LockPool(identity, now);
@@ -479,7 +480,7 @@ public:
         return true;
     }
 
-    // The first second that leases can reach only if holder and pool agree about it.
+    // Returns the first second that leases can reach only if holder and pool agree about it.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -491,7 +492,7 @@ public:
         return earliest;
     }
 
-    // The Unix second at which a holder of these secrets must stop.
+    // Returns the Unix second at which a holder of these secrets must stop.
     int64_t StopsAt(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         const int64_t missing = rules_.stops_at_missing ? FromOf(chain_, agreed) : kForEver;
@@ -499,7 +500,7 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
-    // The Unix second of the first secret that a holder of these lacks.
+    // Returns the Unix second of the first secret that a holder of these secrets lacks.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         if (agreed == 0 || agreed == chain_.count)
@@ -510,12 +511,12 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
-    // As in randflake_lease_share_pool.
+    // Returns the mark as randflake_lease_share_pool does.
     int64_t Mark(uint64_t identity, int64_t now) {
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Includes a noted takeover that no change of the pool has written.
+    // Includes a takeover that the coordinator has noted, but no change of the pool has written.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -526,7 +527,7 @@ private:
     static constexpr uint64_t kNone = 0;
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
     static constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
-    // Whatever layout is simulated.
+    // SQL has this horizon whatever layout the simulation uses.
     static constexpr int64_t kSqlHorizon = ToUnix(kNoSecond).count;
 
     std::nullopt_t Refuse(Refusal refusal) {
@@ -544,7 +545,7 @@ private:
         return false;
     }
 
-    // The start of the secret after the first `count`.
+    // Returns the start of the secret after the first `count`.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
         return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
@@ -559,7 +560,7 @@ private:
                               : rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
         return hold.since + hold.longest + skews * hold.widest + 1;
     }
-    // Once it is open.
+    // Returns until when grants wait, once the pool is open.
     int64_t Until() const {
         int64_t until = 0;
         for (const Hold& hold : holds_)
@@ -576,13 +577,12 @@ private:
         holds_.push_back({cause, since, longest, widest});
     }
 
-    // Since the takeover.
+    // Returns the hold-off since the takeover.
     Hold HeldOff() const {
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // The mark, as in randflake_lease_share_pool and randflake_lease_taken_over. With `make`, as if
-    // a pool existed.
+    // Returns the mark as randflake_lease_share_pool does. With `make` it assumes a pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
@@ -600,7 +600,7 @@ private:
     }
     bool HoldsOff() const { return rules_.hold_off && (taken_over_ || rules_.creation_counts); }
 
-    // As in randflake_lease_lock_pool.
+    // Locks the pool as randflake_lease_lock_pool does.
     void LockPool(uint64_t identity, int64_t now) {
         const int64_t mark = SharePool(identity, now, true);
         if (identity == identity_ && mark == high_water_)
@@ -647,8 +647,8 @@ private:
                first < static_.first_node_id + static_.node_count;
     }
 
-    // The first free ones, negative without any. The functions choose others, which
-    // test/t/232_lease_pool.pl tests; no rule depends on the choice.
+    // Returns the first free node ids, or a negative number. The functions choose other node ids,
+    // which test/t/232_lease_pool.pl tests. No rule depends on the choice.
     int64_t FindNodes(int64_t nodes, int64_t now) const {
         for (int64_t first = pool_.first_node_id;
              first + nodes <= pool_.first_node_id + pool_.node_count; first++)
@@ -672,7 +672,7 @@ private:
     uint64_t identity_ = kNone;  // the last to change the pool
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, count in it
     Static static_{0, 0};
-    // The sequence randflake_lease_takeover: the time of creation or takeover.
+    // Models the sequence randflake_lease_takeover: the time of creation or takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;

@@ -1,17 +1,17 @@
-// Traces of the coordinator's model (lease_coordinator.h): requests with their times, and the
-// model's answers. test/t/230_lease_model.pl compiles this program and sends the same requests to
-// the extension's functions.
+// Prints traces of the coordinator's model (lease_coordinator.h): requests with their times, and
+// the model's answers. test/t/230_lease_model.pl compiles this program and sends the same requests
+// to the extension's functions.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
 //   lease_trace orders
 //
-// A trace per seed; or every order of three of a pool's possible changes, from number 1000 on, a
-// trace for each first change. A line per step, for COPY:
+// Each seed gives one trace. `orders` gives every order of three of a pool's possible changes, from
+// number 1000 on, in one trace for each first change. Each step is a line for COPY:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds. Arguments are an array of text; the answer, behind the arrow, is one of
-// bigint. A missing value is null:
+// Times are Unix seconds. Arguments are an array of text. The answer, after the arrow, is an array
+// of bigint. A missing value is null:
 //
 //   create                                                       a new extension
 //   serve          first node id, node ids of the server itself
@@ -28,8 +28,8 @@
 //   dump           place of a state that a dump restores into a new extension
 //
 // A call that fails because of the holder's secrets has an answer too: the first second of a
-// missing one. Clocks and arguments are mostly plausible, and often at the edge of a rule: the
-// second beside one in the model.
+// missing secret. Clocks and arguments are mostly plausible. They often lie at the edge of a rule,
+// a second beside a second of the model.
 
 #include <array>
 #include <cstdio>
@@ -77,7 +77,7 @@ std::string ChainText(const SecretRecords& chain) {
     return text;
 }
 
-// Malformed chains; the first eight are malformed fingerprints too.
+// These chains are malformed. The first eight are also malformed fingerprints.
 constexpr const char* kMalformed[] = {
     "",
     "0",
@@ -115,7 +115,7 @@ const char* SqlState(Refusal refusal) {
 class Trace {
 public:
     Trace(uint64_t seed, int steps) : seed_(seed), steps_(steps), random_(seed) {
-        // From traces with almost no trouble to those with little else.
+        // Some traces have almost no trouble, others little else.
         trouble_ = int64_t{4} << random_.Between(0, 4);
         now_ = Usual();
         model_ = Made();
@@ -123,13 +123,13 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // Mostly a time long before.
+        // The coordinator has mostly existed for a long time.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
-        // Before the first grant, another one may have taken over from its origin.
+        // Another coordinator may take over before the first grant.
         if (random_.OneIn(4))
             TakeOver(random_.OneIn(2));
         ConfigurePool();
@@ -137,10 +137,10 @@ public:
             Step();
     }
 
-    // All orders of three changes that begin with this one, each in a new pool.
+    // Writes all orders of three changes that begin with this change, each in a new pool.
     void WriteOrders(int first) {
         for (int order = 0; order < kChanges * kChanges; order++) {
-            // The hold-off of its creation is over, or not.
+            // In half of the pools the hold-off of the creation is over.
             Remake(first % 2 == 0 ? 100 : 10);
             for (const int change : {first, order / kChanges, order % kChanges}) {
                 Change(change);
@@ -182,11 +182,11 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // A clock beyond the range beside an identity's hash.
+    // This clock exceeds the bits beside an identity's hash.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
-    // A lease as its holder knows it, perhaps from a transaction that was rolled back.
+    // Describes a lease as its holder knows it, perhaps from a rolled-back transaction.
     struct Held {
         int64_t lease_id;
         uint64_t incarnation;
@@ -239,13 +239,13 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
-    // Whether the mark is at most the tolerated difference ahead of the clock.
+    // Returns whether the mark is at most the tolerated difference ahead of the clock.
     bool NearMark() const {
         return model_.high_water() > now_ &&
                model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
     }
 
-    // A second at which the result of some rule changes, or a neighbour of it.
+    // Returns a second at which the result of a rule changes, or a neighbour of this second.
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
@@ -260,12 +260,12 @@ private:
                 edges.push_back(edge);
         }
         const int64_t edge = Pick(edges) + random_.Between(-1, 1);
-        // Without a mark it is 0.
+        // A pool without a mark has mark 0.
         return edge > Usual() / 2 ? edge : now_;
     }
 
-    // Another data directory or timeline grants from here on: promoted without or with a loss,
-    // restored in place or from a dump. Or a copy looks like that.
+    // Lets another data directory or timeline grant from here on: a complete or incomplete standby,
+    // a copy restored in place, or a restored dump.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
         const std::vector<Argument> argument{static_cast<int64_t>(place)};
@@ -273,7 +273,7 @@ private:
             places_[place] = model_;
             return Put("save", true, argument);
         }
-        // Sometimes a former one returns.
+        // One time in five a former server returns.
         if (random_.OneIn(5))
             identity_ = former_[static_cast<size_t>(random_.Between(
                 0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
@@ -289,14 +289,14 @@ private:
         Put(dump ? "dump" : "restore", true, argument);
     }
 
-    // Another directory, or a promoted standby.
+    // Moves to another directory, or to a promoted standby.
     void TakeOver(bool promoted) {
         identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
         identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
         former_.push_back(identity_);
     }
 
-    // The coordinator's server now uses static node ids, or none.
+    // Gives the coordinator's server static node ids, or none.
     void Serve() {
         const auto& pool = model_.pool();
         const int64_t first =
@@ -310,8 +310,7 @@ private:
 
     // --- calls
 
-    // Runs act(&answer), which returns whether it succeeds, in a transaction, for a holder of these
-    // secrets.
+    // Runs act(&answer) in a transaction, for a holder of these secrets. It returns its success.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
@@ -365,18 +364,18 @@ private:
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
-    // Sometimes another holder asks.
+    // One time in twenty another holder asks.
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
     int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
-    // A holder that was refused or gave its lease back rarely asks again.
+    // After a refusal or a release, a holder asks again one time in three.
     void MaybeForget(size_t holder) {
         if (!random_.OneIn(3))
             held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
     }
 
-    // The coordinator's row of the lease.
+    // Returns the coordinator's row of the lease.
     const Coordinator::Lease* Known(const Held& held) const {
         for (const auto& lease : model_.leases())
             if (lease.lease_id == held.lease_id)
@@ -394,7 +393,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // Closeness to the clock and to the mark matters only together.
+            // If the mark is near the clock, the request ends just before the mark.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
@@ -404,7 +403,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // Mostly the end that the holder named last or had first, or the coordinator's.
+        // The holder mostly names its last end, its first end or the coordinator's end.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -471,7 +470,7 @@ private:
                                : kMalformed[random_.Between(0, kAllMalformed - 1)];
     }
 
-    // A secret, mostly a new one.
+    // Returns a fingerprint, mostly a new one.
     uint64_t SomeFingerprint() {
         return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
     }
@@ -484,7 +483,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // A time at which the answer about secrets may change.
+    // Returns a time at which the answer about secrets may change.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),
@@ -492,7 +491,7 @@ private:
                random_.Between(-1, 1);
     }
 
-    // A holder's secrets: mostly the coordinator's, else shorter, longer, different, or none.
+    // Returns the coordinator's secrets, or at times shorter, longer, different or no secrets.
     SecretRecords SomeChain() {
         SecretRecords chain = model_.chain();
         if (random_.OneIn(40))
@@ -516,7 +515,7 @@ private:
         return chain;
     }
 
-    // A fingerprint, or malformed text.
+    // Returns a fingerprint or, one time in twenty, malformed text.
     std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
         if (random_.OneIn(20))
             return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
@@ -578,7 +577,7 @@ private:
              });
     }
 
-    // Configures a small pool, so that it runs dry; sometimes at the end of all node ids.
+    // Configures a small pool, which becomes exhausted. Some pools end at the last node id.
     void ConfigurePool() {
         const int64_t count = random_.OneIn(4) ? random_.Between(15, 40) : random_.Between(2, 9);
         const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});
@@ -634,7 +633,7 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // The maximum, or one less, all of which have begun.
+                // Fills the chain with the maximum of secrets or one less, which have begun.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain, i > 8);
@@ -680,7 +679,7 @@ private:
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
-    // A new coordinator with the pool's defaults.
+    // Returns a new coordinator with the pool's defaults.
     Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};

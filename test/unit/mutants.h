@@ -1,5 +1,5 @@
-// The server's rules that the simulation can break, one at a time, to show that each is needed and
-// a violation is found.
+// Lists the server's rules that the simulation can break one at a time. It must find a violation of
+// each, which shows that the server needs the rule.
 
 #pragma once
 
@@ -109,7 +109,7 @@ enum class Mutant : uint8_t {
 
 using enum Mutant;
 
-// Those that break a promise that SimulatedServer itself checks, long before a number comes twice.
+// Returns whether SimulatedServer finds the mutant long before a number comes twice.
 constexpr bool BreaksPromise(Mutant mutant) {
     switch (mutant) {
         case kEntersRangesDuringTheHoldOff:
@@ -129,7 +129,7 @@ constexpr bool BreaksPromise(Mutant mutant) {
     }
 }
 
-// The holder, with its rules broken.
+// Breaks a rule of the holder.
 class Holder : public LeaseHolder {
 public:
     Mutant mutant = kNothing;
@@ -174,13 +174,13 @@ inline StartPlan OpenAt(StartPlan plan, Second second) {
     return plan;
 }
 
-// PlanStart with a rule broken.
+// Breaks a rule of PlanStart.
 inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowState& found,
                                  const Start& start) {
     StartPlan plan = randflake::PlanStart(error, found, start);
     const bool own = plan.finding == Finding::kOwn;
     const Second end = start.nodes.count > 0 ? found.EndFor(start.nodes) : Second{};
-    // A proof without one of its conditions.
+    // Drops one condition of the proof.
     WindowState weakened = found;
     Start other = start;
     switch (mutant) {
@@ -225,7 +225,7 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
     return randflake::PlanStart(error, weakened, other).proven ? OpenAt(plan, end) : plan;
 }
 
-// Resumes with a rule broken.
+// Breaks a rule of Resumes.
 inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease lease) {
     switch (mutant) {
         case kResumesAfterAnyCrash:  // of the memory, and nothing else counts
@@ -264,7 +264,7 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
     return randflake::Resumes(found, start, lease);
 }
 
-// PlanReload with a rule broken.
+// Breaks a rule of PlanReload.
 inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
     if (mutant == kTakesSecretsOfThePresent)
         reload.skew = -reload.wall_ms.count;

@@ -14,7 +14,7 @@ std::ostream& operator<<(std::ostream& out, const Time<Kind, Length>& time) {
     return out << time.count;
 }
 
-// Tests compare them with plain numbers.
+// Tests compare times with plain numbers.
 template <typename Kind, typename Length>
 constexpr bool operator==(const Time<Kind, Length>& time, int64_t number) {
     return time.count == number;

@@ -1,4 +1,4 @@
-// The text of a file of secrets: accepted files, and the reason and line of each refusal.
+// Tests the text of a file of secrets: accepted files, and the reason and line of each refusal.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(SecretFile, SeveralSecretsWithTheirTimes) {
     EXPECT_EQ(list.secrets[2], (Secret{KeyOf(kThird), (1u << 30) - 1}));
 }
 
-// Unix seconds by GNU date.
+// GNU date computed these Unix seconds.
 TEST(SecretFile, TimesAreInstants) {
     const struct {
         const char* text;

@@ -22,10 +22,10 @@ struct Limits {
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
-// A server that takes over from another, whose last positions it may lack.
+// These limits hold for a server that takes over, and may lack the former server's last positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// The sequence `numbers`. No server has life 0.
+// Models the sequence `numbers`. No server has life 0.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n
@@ -33,7 +33,7 @@ struct Numbers {
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
 };
 
-// The sequences whose sum is a position, in parts of a second.
+// Models the sequences whose sum is a position, in parts of a second.
 struct Position {
     int64_t tickets = 0;
     int64_t leaps[2] = {0, 0};  // `hops` and `leaps`
@@ -54,14 +54,14 @@ struct Decision {
     int64_t goal = 0;    // and the second to hold first, for the leap
 };
 
-// Whether a session may use a number of that second at this time.
+// Returns whether a session may use a number of this second now.
 constexpr bool Usable(const Limits& limits, int64_t life, int64_t now, const Numbers& numbers) {
     const int64_t second = numbers.value / limits.numbers;
     return numbers.life == life && second >= now && second <= now + limits.ahead;
 }
 
-// The next action of a session that sees this, in a call from earlier. With patience it waits for
-// the holder of a second.
+// Returns the next action of a session that sees these values, in a call that began earlier. A
+// patient session waits for the holder of a second.
 constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int64_t now,
                           const Numbers& numbers, int64_t position, bool patient) {
     const int64_t second = numbers.value / limits.numbers, n = numbers.value % limits.numbers;
@@ -79,8 +79,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// The sequence that the holder of a past second moves next: 0 or 1 for `hops` or `leaps`, -1 for
-// neither.
+// Returns which sequence the holder of a past second moves: 0 for `hops`, 1 for `leaps`, -1 for
+// none.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

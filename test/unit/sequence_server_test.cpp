@@ -1,7 +1,7 @@
-// Random schedules of three sessions with seconds of eight numbers: pauses and cancels at any
-// point, crashes, restarts, WAL that was not flushed or missed the promoted standby, node ids
-// reused with lost or old sequences, and arbitrary clocks. No number may be used twice, and no
-// second opened twice.
+// Runs random schedules of three sessions with seconds of eight numbers. Sessions pause and end at
+// any point, servers crash and restart, and clocks are arbitrary. WAL may be unflushed or miss the
+// promoted standby, and node ids return with lost or old sequences. Checks that sessions use no
+// number twice and open no second twice.
 
 #include "sequence_server.h"
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kSessions = 3, kSeconds = 8;
 
-// With a proof of the position's flush, clocks are arbitrary. Without one they do not go back, and
-// neither do those of servers that take over.
+// With a proof of the position's flush, clocks are arbitrary. Clocks without a proof, and clocks of
+// servers that take over, never go back.
 struct Rules {
     Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
@@ -100,8 +100,8 @@ private:
         }
     }
 
-    // The sequences are intact, from a backup, or new; then configured, here or on another server,
-    // which waits for all sessions.
+    // Configures intact, restored or new sequences, on this server or another one. The
+    // configuration waits for all sessions.
     void TakeOver() {
         if (!rules_.takes_over)
             return;
@@ -122,7 +122,7 @@ private:
         limits_ = rules_.limits;
     }
 
-    // nextval, which logs one value more than it returns.
+    // Models nextval, which logs one value more than it returns.
     static int64_t Nextval(int64_t& value, int64_t& logged) {
         if (++value > logged)
             logged = value + 1;
@@ -255,7 +255,7 @@ private:
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// How many schedules use a number twice. With the rules kept, checks their coverage too.
+// Counts the schedules that use a number twice. With `kept` it also checks their coverage.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;
@@ -268,7 +268,7 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // All of the margin, in every second except the first two.
+        // Sessions use all of the margin, in every second except the first two.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;
@@ -305,14 +305,14 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
-    // One number less than three sessions need.
+    // This margin has one number less than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
-    // The hold-off, and the limit it must exceed.
+    // The hold-off must exceed the limit.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Each limit of what a standby, or found sequences, may lack.
+    // Breaks each limit for a standby's or found sequences' missing values.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

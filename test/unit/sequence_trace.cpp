@@ -1,8 +1,8 @@
-// Prints what the model of managed/randflake.sql does in many states, a line each, for
-// test/t/432_managed_numbers.pl: the second and n of `numbers` and the position before, relative to
-// the clock's; then the action of a lone session: wait, or take a number and leave the position so,
-// after drawing so many values of `tickets`, `hops` and `leaps`. With an argument, the server takes
-// over.
+// Prints steps of the model of managed/randflake.sql in many states, one on a line, for
+// test/t/432_managed_numbers.pl. A line has the second and n of `numbers` and the position,
+// relative to the clock's. Then follows the action of a lone session: it waits, or takes a number.
+// If it takes one, the line has the new position and the counts of values drawn from `tickets`,
+// `hops` and `leaps`. With an argument, the server takes over.
 
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 
 using namespace randflake::sequence_server;
 
-// Moves the position like a lone session. False if it must wait.
+// Moves the position like a lone session. Returns false if the session must wait.
 static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
                  Position& position) {
     for (bool patient = true;;) {

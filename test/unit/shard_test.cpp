@@ -1,5 +1,5 @@
-// Raw numbers keep their order as signed numbers, before and after 2041. Shards are contiguous,
-// complete, equal, and cut in two when their number doubles.
+// Checks that raw numbers keep their order as signed numbers, before and after 2041. Checks that
+// shards are contiguous, complete and equal, and that twice as many shards halve each.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ const std::vector<int32_t>& ShardCounts() {
     return counts;
 }
 
-// All shards of a small count; the ends, the middle and some random ones of a large count.
+// Returns all shards of a small count, or the ends, the middle and random shards of a large count.
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {

@@ -1,4 +1,4 @@
-// SipHash-2-4: the answers of the reference implementation.
+// Checks SipHash-2-4 against the answers of the reference implementation.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ constexpr uint64_t kMessage[] = {0x0706050403020100, 0x0f0e0d0c0b0a0908, 0x17161
                                  0x1f1e1d1c1b1a1918, 0x2726252423222120, 0x2f2e2d2c2b2a2928,
                                  0x3736353433323130};
 
-// vectors_sip64 of the reference implementation (veorq/SipHash), for messages of 0, 8, ... bytes,
-// as words whose lowest byte comes first.
+// vectors_sip64 of the reference implementation (veorq/SipHash) has these answers for messages of
+// 0, 8, ... bytes, as words whose lowest byte comes first.
 constexpr uint64_t kAnswers[] = {0x726fdb47dd0e0e31, 0x93f5f5799a932462, 0x3f2acc7f57c29bdb,
                                  0xb8ad50c6f649af94, 0x7127512f72f27cce, 0x0e3ea96b5304a7d0,
                                  0xe612a3cb9ecba951, 0xb78dbfaf3a8d83bd};
@@ -29,7 +29,7 @@ TEST(SipHash, AtCompileTime) {
     static_assert(SipHash(kKey, kMessage, 1) == kAnswers[1]);
 }
 
-// Each half of the key matters, and each bit of the message.
+// Each half of the key and each bit of the message changes the hash.
 TEST(SipHash, EveryBitCounts) {
     const uint64_t word = 0;
     const uint64_t hash = SipHash({0, 0}, &word, 1);

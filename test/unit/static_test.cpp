@@ -1,4 +1,4 @@
-// What compiles, and what does not.
+// Checks at compile time which environments a Server accepts.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace randflake {
 namespace {
 
-// Has exactly the members that UnlockedEnvironment names: further calls by Server do not compile.
+// Has only the members of UnlockedEnvironment, so further calls by Server fail to compile.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 
@@ -35,7 +35,7 @@ private:
 };
 static_assert(UnlockedEnvironment<UnlockedArchetype> && !Environment<UnlockedArchetype>);
 
-// The same for Environment.
+// Adds only the members of Environment.
 struct Archetype : UnlockedArchetype {
     struct SecretList {};
 
@@ -73,7 +73,7 @@ struct Shadows : Archetype {
     void SealWindow(auto&&...) = delete;
 };
 
-// A type with other decisions does not pass for the shipped one.
+// A type with other decisions fails the check.
 struct OtherTime : Archetype {
     struct Decisions : randflake::Decisions {
         using randflake::Decisions::Decisions;

@@ -1,4 +1,4 @@
-// The text form: known texts, round trips, and every kind of malformed text.
+// Tests the text form: known texts, round trips, and every kind of malformed text.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// Refuses decimal numbers of every length but that of a full text form.
+// The parser refuses decimal numbers of every length except the length of a full text form.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;
@@ -88,7 +88,7 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Output is read back, here and by ParseText, and is never a short decimal number.
+// Both parsers read the output back, and no output is a short decimal number.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;
@@ -152,7 +152,7 @@ TEST(Text, Binary) {
     EXPECT_EQ(id, 0x8102030405060788u);
 }
 
-// What TypeID's rule allows and forbids, except the empty prefix.
+// Tests TypeID's rule for prefixes, except for the empty prefix.
 TEST(Prefix, Rule) {
     const auto is_prefix = [](const std::string& text) {
         return IsPrefix(text.data(), text.size());

@@ -1,5 +1,5 @@
-// What a use of the type needs of a database's entries: each case of tables, ring, value and place,
-// and the next step.
+// Checks the entries that a use of the type needs in a database, and the next step, in each case of
+// tables, ring, value and place.
 
 #include "core/type/type_binding.h"
 
@@ -14,8 +14,8 @@
 namespace randflake {
 namespace {
 
-// A ring or rows in short: a letter for each entry's fingerprint, and the first second of later
-// ones: "A B100 C200".
+// Reads a ring or rows from a short text such as "A B100 C200": a letter for each entry's
+// fingerprint, and the first second of later entries.
 std::vector<SecretRecord> Records(const std::string& text) {
     std::vector<SecretRecord> records;
     for (size_t i = 0; i < text.size(); i++) {
@@ -174,7 +174,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A value is its second; 0 stands for the second itself.
+// The ring is "A B100 C200". A value's second stands for the value, and 0 for a bound of a second.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {
@@ -200,7 +200,7 @@ TEST(PlanBinding, EveryCase) {
         BindingStep step;
         Second decode_horizon = kNoSecond;
     } cases[] = {
-        // What is bound
+        // These entries are bound.
         {"make", "A", kMake, 50, 60, 0, kGo},
         {"input", "A", kInput, 50, 60, 0, kGo},
         {"output", "A", kOutput, 50, 60, 0, kGo},
@@ -209,7 +209,7 @@ TEST(PlanBinding, EveryCase) {
         {"of the second generation", "A B100", kOutput, 150, 150, 0, kGo},
         {"behind the clock", "A B100", kInput, 150, 50, 0, kGo},
         {"in a worker", "A B100", kInput, 150, 150, kInWorker, kGo},
-        // The entry is missing
+        // The entry is missing.
         {"making adds it", "A", kMake, 100, 100, 0, kAdd},
         {"also where the clock went back", "A", kMake, 100, 50, 0, kAdd},
         {"input adds it", "A", kInput, 100, 100, 0, kAdd},
@@ -231,7 +231,7 @@ TEST(PlanBinding, EveryCase) {
         {"output in a worker", "A", kOutput, 100, 100, kInWorker, kGo},
         {"output in the past", "A", kOutput, 100, 100, kDecoding, kGo},
         {"input in the past", "A", kInput, 100, 100, kDecoding, kGo},
-        // No entry at all
+        // The database has no entry.
         {"first", "", kMake, 50, 60, kMayBind, kLock},
         {"first, locked", "", kMake, 50, 60, kMayBind | kLocked, kAdd},
         {"first input", "", kInput, 0, 60, kMayBind, kLock},
@@ -245,7 +245,7 @@ TEST(PlanBinding, EveryCase) {
         {"output of it", "", kOutput, 50, 60, kMayBind, kMissing},
         {"output in the past of it", "", kOutput, 50, 60, kDecoding, kGo},
         {"output in a worker of it", "", kOutput, 50, 60, kInWorker, kGo},
-        // A difference from 150 on
+        // Ring and table differ from second 150 on.
         {"before it", "A B100 X150", kOutput, 149, 300, 0, kGo},
         {"made before it", "A B100 X150", kMake, 149, 149, 0, kGo},
         {"read in before it", "A B100 X150", kInput, 149, 300, 0, kGo},
@@ -259,19 +259,19 @@ TEST(PlanBinding, EveryCase) {
         {"made by none", "A B100 X150", kNoValue, 0, 300, 0, kDiffers},
         {"sorted", "A B100 X150", kSort, 0, 300, 0, kGo},
         {"indexed", "A B100 X150", kBuild, 0, 300, 0, kDiffers},
-        // Another first secret
+        // The first secret differs.
         {"shown", "X", kOutput, 50, 60, 0, kDiffers},
         {"stands for a second", "X", kOutput, 0, 60, 0, kDiffers},
         {"made", "A X", kMake, 50, 60, 0, kDiffers},
         {"sorted", "A X", kSort, 0, 60, 0, kDiffers},
         {"indexed", "A X", kBuild, 0, 60, 0, kDiffers},
         {"in the past", "X", kOutput, 50, 60, kDecoding, kDiffers},
-        // Whole columns
+        // These uses read whole columns.
         {"sorted, unbound", "", kSort, 0, 60, 0, kGo},
         {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
         {"indexed", "A B100", kBuild, 0, 60, 0, kGo},
         {"made by none", "A B100", kNoValue, 0, 60, 0, kGo},
-        // The server knows that it lacks a secret from 120 on
+        // The server knows that it lacks a secret from second 120 on.
         {"before that", "A B100", kOutput, 119, 300, 0, kGo, 120},
         {"from then on", "A B100", kOutput, 120, 300, 0, kLacksSecret, 120},
         {"read in", "A B100", kInput, 120, 300, 0, kLacksSecret, 120},

@@ -1,5 +1,4 @@
-// The official vectors of the reference implementation, through cipher, layout and text, in both
-// directions.
+// Checks the reference implementation's vectors in cipher, layout and text, in both directions.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +36,7 @@ Fields FieldsOf(const nlohmann::json& vector) {
             vector.at("node_id").get<uint64_t>(), vector.at("sequence").get<uint64_t>()};
 }
 
-// The file writes 64-bit numbers as strings, the encrypted ones signed.
+// The file writes 64-bit numbers as strings, and encrypted numbers with a sign.
 uint64_t RawOf(const nlohmann::json& vector) {
     return std::stoull(vector.at("raw_id").get<std::string>());
 }

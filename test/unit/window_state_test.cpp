@@ -1,5 +1,5 @@
-// The window file: its bytes, refused contents, its memory of former ranges of node ids, and where
-// a server starts.
+// Tests the window file: its bytes, refused contents, its memory of former ranges of node ids, and
+// the second at which a server starts.
 
 #include <gtest/gtest.h>
 
@@ -23,14 +23,13 @@ constexpr uint32_t kNodeIds = 1u << 17;
 
 using Bytes = std::vector<uint8_t>;
 
-// The places in the file.
 constexpr size_t kLeases = kWindowStateHeadBytes;
 constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
 // --- the bytes, computed independently of the code under test ----------------------------------
 
-// CRC-32C by long division, most significant bit first, of the bits in the order of RFC 3720.
+// Computes CRC-32C by long division, of the bits in the order of RFC 3720.
 uint32_t Crc32c(const Bytes& bytes, size_t length) {
     uint64_t remainder = 0;
     const size_t bits = 8 * length;
@@ -53,7 +52,7 @@ void Put(Bytes* bytes, uint64_t value, int length) {
         bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 
-// Replaces the checksum at the end by the right one.
+// Replaces the checksum at the end by the right checksum.
 Bytes Sealed(Bytes bytes) {
     bytes.resize(bytes.size() - 4);
     const uint32_t checksum = Crc32c(bytes, bytes.size());
@@ -320,14 +319,13 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // No node ids yet, as at a leasing server's start: they belong to no server.
+                    // A leasing server starts without node ids, so its range belongs to no server.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
 }
 
-// A window takes back only its own end, never below what was written when it opened, under any
-// ranges and with any use.
+// A window takes back only its own end, and never below the end on disk at its opening.
 TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     WindowState state{};
     SetEnd(&state, {5, 2}, 100);
@@ -363,7 +361,7 @@ constexpr int64_t kSkewMs = 2000;
 constexpr SkewRange kSkew{2000, 2000};
 constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
-// The state of a clean stop, with an end for the node ids and one for others used before.
+// Returns the state of a clean stop, with an end for the node ids and an end for former node ids.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
@@ -376,7 +374,7 @@ WindowState Found(uint32_t end) {
     return state;
 }
 
-// A start 500 ms after that stop, which a proof allows.
+// The server starts 500 ms after this stop, which a proof allows.
 constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
@@ -531,7 +529,7 @@ void UseNodes(Start* start, uint32_t first, uint32_t count) {
     start->nodes = {first, count};
 }
 
-// The grounds of the proof; each case breaks one.
+// Each case removes one ground of the proof.
 struct Doubt {
     const char* what;
     void (*change)(WindowState* found, Start* start);
@@ -667,7 +665,7 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
             EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
         }
     }
-    // A clock outside all seconds
+    // The clock is outside all seconds.
     WindowState copied = Found(5000);
     copied.origin.identity.inode ^= 1;
     EXPECT_EQ(CopiedAt(copied, kOrigin, now), now);
@@ -750,7 +748,7 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
 
 constexpr SecretRecords kTwo{2, {{1, 0}, {2, 50}}};
 
-// At second 80 with a tolerated difference of 2 seconds: others have reached second 82.
+// Reloads at second 80 with a tolerance of 2 seconds: other servers may have reached second 82.
 Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     Reload reload{};
     reload.before = before;
@@ -807,7 +805,7 @@ SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }
 
-// For a server that has announced the seconds before `end` under two secrets.
+// Plans for a server that has announced the seconds before `end` under two secrets.
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
     state.secrets = kTwo;
@@ -845,7 +843,7 @@ void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
     EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
     EXPECT_EQ(plan.secret, 2u);
     EXPECT_EQ(plan.earliest, earliest);
-    // The first one that is too early counts.
+    // The plan names the first secret that is too early.
     tried.after.records[tried.after.count++] = {4, 5000};
     EXPECT_EQ(PlanFor(tried, end).secret, 2u);
 }
@@ -866,7 +864,7 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
 }
 
 TEST(PlanReload, WhatTheStateRefuses) {
-    // A crash lost its secrets, and the state was read since.
+    // After a crash the server has lost its secrets, but has read the state.
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
     EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);

@@ -1,5 +1,4 @@
-# Compares two databases as text: the definition, comment and privileges of every object, including
-# members of extensions.
+# Compares the definition, comment and privileges of every object in two databases.
 
 package RandflakeCatalog;
 

@@ -30,8 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a later second each time, because the former second may lie ahead after a fast
-# restart.
+# Stops the clocks in a later second, because the former one may lie ahead after a fast restart.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -59,8 +58,7 @@ SQL
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;
-    # Writes statements to a file: psql would wait for the end of its standard input, so sessions
-    # would run one by one.
+    # Writes statements to a file, because psql would wait for the end of its standard input.
     my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
     append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds));
     for (1 .. $options{sessions} // 1) {

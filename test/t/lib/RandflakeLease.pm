@@ -15,8 +15,7 @@ our @EXPORT = qw(
 # A lease has the fewest seconds that let a slow machine renew in time.
 our $duration = 4;
 
-# A coordinator's pool has this many node ids. A pool of up to 16 leases them in order, and again
-# once it has leased all.
+# A coordinator's pool has this many node ids. A pool of up to 16 leases them in order.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
@@ -63,8 +62,7 @@ sub _copy_of_template {
     return $node;
 }
 
-# Makes a coordinator with short leases. It has no node id, but the secret, because it checks all
-# identifiers.
+# Makes a coordinator with short leases. It has the secret, because it checks all identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -72,8 +70,7 @@ sub start_coordinator {
     return $node;
 }
 
-# Recreates the extension as the first coordinator, because a coordinator in a copy must assume that
-# it lost leases.
+# Recreates the extension, because a coordinator in a copy must assume that it lost leases.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -81,8 +78,7 @@ sub make_coordinator {
           . " max_duration => $max_duration, max_clock_skew => 1, never_leased => true)");
 }
 
-# Recreates the extension as a replacement, because another coordinator may have leased before. Its
-# defaults are short.
+# Recreates the extension, with short defaults, after another coordinator may have leased.
 sub remake_coordinator {
     my ($node) = @_;
     _make_extension($node, "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)',"
@@ -107,8 +103,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from this coordinator (a server or a connection
-# string), plus others.
+# Returns the settings of a server that leases from this server or connection string, plus others.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -159,8 +154,7 @@ sub wait_for_status {
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
 }
 
-# Waits until the server's clock and its coarse clock, which may be a tick behind, have passed the
-# window.
+# Waits until the server's clock and its coarse clock, up to a tick behind, have passed the window.
 sub wait_for_closed_window {
     my ($node) = @_;
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
@@ -224,8 +218,8 @@ sub load_on {
 # Ends the clients of a server. Clients of a stopped server have ended.
 sub end_load {
     my ($fleet, $node) = @_;
-    # Passes the statement as an argument: a psql that cannot connect does not read its input, which
-    # can kill IPC::Run.
+    # Passes an argument: a psql that cannot connect does not read its input, which can kill
+    # IPC::Run.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],

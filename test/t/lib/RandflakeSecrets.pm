@@ -20,8 +20,7 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file from the first secret and pairs of a Unix second and a secret, or from a
-# text.
+# Writes a server's file: the first secret, then pairs of a Unix second and a secret.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";

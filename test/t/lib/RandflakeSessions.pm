@@ -55,8 +55,7 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error. After a cancellation, newer versions of DBD::Pg have only its
-# fields.
+# Returns the last statement's error, of which newer versions of DBD::Pg may have only fields.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -64,8 +63,7 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement, and returns its rows as text and whether it succeeded. Gives up at the given
-# time.
+# Runs a statement until a given time. Returns its rows as text and whether it succeeded.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
