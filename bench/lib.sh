@@ -5,7 +5,7 @@
 #
 #     suite,item,metric,unit,repetition,value,base
 #
-# The summary divides an item's value by that of `base` in each repetition.
+# The summary divides an item's value by the value of `base` in each repetition.
 
 say() {
     echo "$*" >&2
@@ -78,7 +78,6 @@ sql() {
     psql -X -v ON_ERROR_STOP=1 "$@"
 }
 
-# Prints the single value of a query.
 value() {
     sql -At -c "$1"
 }

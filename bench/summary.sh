@@ -35,7 +35,6 @@ function sorted(key, values,    n) {
     sort(values, n)
     return n
 }
-# Prints the line of one item.
 function summarize(key,    field, base_key, n, ratios, values, ratio, j, r) {
     split(key, field, ",")
     base_key = field[1] "," base[key] "," field[3] "," field[4]

@@ -79,7 +79,7 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # The root must be a mount, because unshare inside it needs one as /.
+            # The root must be a mount, because unshare inside the root needs a mount as /.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

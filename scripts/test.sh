@@ -152,7 +152,7 @@ vector_paths() {
     done
 }
 
-# Follows a new user, and runs the script again while the first run's server is up.
+# Acts like a new user, and runs the script again while the first run's server is up.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh

@@ -67,7 +67,7 @@ in_js() {
 # Prisma's install script would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12's. The other packages and the lock file need none.
+# Prisma 7 needs a newer Node.js than Debian 12's. All other packages run with Debian's.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 

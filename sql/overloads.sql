@@ -1,7 +1,7 @@
 \set ECHO none
 -- Other roles may own objects in the extension's schema. A function or operator that fits better
 -- than PostgreSQL's would run with the privileges of the coordinator's owner. The functions and
--- operators here would report that.
+-- operators here would report such a call.
 \pset format unaligned
 \pset footer off
 CREATE SCHEMA overloads;
@@ -70,8 +70,9 @@ ROLLBACK;
 \set VERBOSITY default
 
 -- A function with one more argument, which has a default, fits a call as well as the intended
--- function. A role that may create objects in the extensions' schema makes such a function for each
--- function. It omits internal functions, because it may not use the type of their first argument.
+-- function. A role that may create objects in the extensions' schema makes one such function for
+-- each function. The role omits internal functions, because it may not use the type of their first
+-- argument.
 CREATE ROLE regress_randflake_hostile;
 GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
 CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 \set ECHO none
 -- The first value that a session makes or reads in binds a database without a fingerprint to the
--- server's secret, where the server allows that. The test rolls back each attempt.
+-- server's secret, where the server allows the binding. The test rolls back each attempt.
 \pset format unaligned
 \pset footer off
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
@@ -109,7 +109,7 @@ TABLE bound;
 ROLLBACK TO unbound;
 
 -- A dump's different fingerprint prevents the binding, because its twin may follow. The server's
--- own fingerprint does not prevent it.
+-- own fingerprint does not prevent the binding.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SAVEPOINT dumped;
 INSERT INTO first_use VALUES ('a');

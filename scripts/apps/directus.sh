@@ -8,7 +8,7 @@
 # randflake_directus, a directory of 1 GB, and a server on port 8155.
 #
 # These points caused trouble; the pages describe them:
-#   Keys of bigint are strings in its JSON: docs/drivers-javascript.md.
+#   Directus shows keys of bigint as strings in JSON: docs/drivers-javascript.md.
 #   A malformed key of the type gives error 500, not 404: docs/drivers.md, "Answer malformed keys".
 
 set -euo pipefail

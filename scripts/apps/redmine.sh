@@ -8,8 +8,8 @@
 #
 # These points caused trouble (docs/migrating.md, "Check an existing application"):
 #   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
-#   Redmine takes only digits for the number of an issue, so neither text nor negative numbers: a
-#   subtask is refused, "Parent task is invalid".
+#   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
+#   or negative keys: "Parent task is invalid".
 #   Without USAGE on the schema no operator of the type works: docs/drivers.md, "The database".
 
 set -euo pipefail

@@ -7,7 +7,6 @@ my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 
-# Lists all functions that generate identifiers, and all that decode them.
 my %generates = (
     'generate' => 'SELECT randflake_generate()',
     'generate_text' => 'SELECT randflake_generate_text()',
@@ -66,7 +65,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# A server with a secret but no node id decodes.
+# A server decodes with a secret and without a node id.
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     my $label = 'no node id, ' . join(' ', sort keys %$settings);
     $node->stop;

@@ -1,6 +1,6 @@
 # Checks the clock that other tests give to servers (lib/clock.c): no process sees half a step of
-# it. The other tests would fail if processes of a server saw different clocks, or if two servers
-# shared one.
+# the clock. The other tests would fail if processes of a server saw different clocks, or if two
+# servers shared a clock.
 
 use Randflake;
 

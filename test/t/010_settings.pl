@@ -1,5 +1,5 @@
 # Starts the server with impossible settings: it refuses, names the setting, and never shows the
-# secret. With possible settings it starts, and makes the identifiers of the reference
+# secret. With possible settings the server starts, and makes the identifiers of the reference
 # implementation.
 
 use Randflake;
@@ -145,7 +145,8 @@ my $shown = 'the next start of the server will fail: both "randflake.node_id" an
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# Reloads with these settings. New sessions must see this problem, and the log this many warnings.
+# Reloads with these settings. New sessions must see this problem, and the log must have this many
+# warnings.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;

@@ -12,7 +12,7 @@ my $node = new_server('main');
 
 # --- the secret file -----------------------------------------------------------------------------
 
-# Makes a secret file with this owner, group and mode. Returns undef if that needs root.
+# Makes a secret file with this owner, group and mode. Returns undef if only root may do so.
 sub secret_of {
     my ($owner, $group, $mode) = @_;
     if ($owner eq 'root') {

@@ -141,7 +141,7 @@ is($fields->{last_second}, $second + 2, 'they are of the next second');
 
 my $start_of_log = -s $node->logfile;
 
-# Uses up the second and makes one more call. Returns how often the log has reported this.
+# Uses up the second and makes one more call. Returns the log's count of used-up seconds.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

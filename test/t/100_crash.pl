@@ -1,7 +1,7 @@
-# Crashes, stops and restarts the server under load, and checks that no identifier leaves it twice.
-# After a crash the server starts at the written end, after a clean stop at the exact end.
+# Crashes, stops and restarts the server under load, and checks that it issues no identifier twice.
+# The server starts at the written end after a crash, and at the exact end after a clean stop.
 #
-# RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
+# RANDFLAKE_ROUNDS sets the number of rounds; `make soak` sets a large number.
 
 use feature 'state';
 use List::Util qw(max);
@@ -14,7 +14,7 @@ my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
 my $epoch = 1730000000;
 
 # Four clients share two node ids and fill every second from sequence 0 on. If the server entered a
-# second twice, duplicates would show it.
+# second twice, identifiers would repeat.
 my $secret = random_secret();
 my $node = start_server(
     'main',
@@ -102,8 +102,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop the server may start in the very next second. Only this start shows that the
-# exact end counts for Snowflake identifiers.
+# After a clean stop the server may start in the very next second. Only an immediate start shows the
+# exact end for Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {

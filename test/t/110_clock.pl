@@ -1,5 +1,5 @@
-# Sets clocks forward, back and forth, while the server runs and while it is stopped. Checks that no
-# identifier leaves twice, that each error names a remedy, and that the remedy helps.
+# Sets clocks forward, back and forth, while the server runs and while it is stopped. Checks that
+# the server issues no identifier twice, that each error names a remedy, and that the remedy helps.
 
 use Randflake;
 use RandflakeHistory;
@@ -43,7 +43,7 @@ sub generates {
     return $era;
 }
 
-# Uses up the server's remaining numbers. The next check fails if any remain.
+# Uses up the server's remaining numbers. The next check fails if any number remains.
 sub exhaust {
     my ($file) = $history->generate($node, 131072, 0);
     $history->add_era($file);
@@ -89,8 +89,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The test fakes CLOCK_REALTIME_COARSE, the identifiers' clock: otherwise the server would be behind
-# no clock. CLOCK_BOOTTIME, the reference for jumps, is real: otherwise no clock would be ahead.
+# The tests below pass only if CLOCK_REALTIME_COARSE, the identifiers' clock, is the test's clock,
+# and if CLOCK_BOOTTIME, the reference for jumps, is the system's clock.
 
 # --- back ----------------------------------------------------------------------------------------
 
@@ -175,8 +175,8 @@ generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
 
-# The hold-off for a copied state follows the server's clock. A jump of the clock does not extend
-# it.
+# The hold-off for a copied state follows the server's clock. A jump of the clock leaves it
+# unchanged.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -186,7 +186,7 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# At a directory's first use the server holds off from its start, unless that lies in the future.
+# At a directory's first use the server holds off from its start, unless the start lies ahead.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

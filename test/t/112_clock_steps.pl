@@ -1,5 +1,5 @@
-# Checks that a clock set back costs no identifiers: the server goes on at the clock's time under a
-# spare range of node ids, and no identifier leaves twice.
+# Checks that a clock set back costs no identifiers. The server goes on at the clock's time under a
+# spare range of node ids, and issues no identifier twice.
 
 use Randflake;
 use RandflakeHistory;
@@ -67,7 +67,7 @@ sub refuses {
     return;
 }
 
-# Starts early, because the clock at the start is the lowest time that the server accepts.
+# Starts with an early clock, because the server accepts no time before its start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

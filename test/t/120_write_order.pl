@@ -79,7 +79,7 @@ sub generates {
     return $era;
 }
 
-# The server's clock is this far ahead. The test never sets it back.
+# The server's clock is this far ahead. The test never sets the clock back.
 my $ahead = 0;
 
 sub let_window_end {
@@ -114,13 +114,13 @@ is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
 $node->safe_psql('postgres', 'SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
-# Waits, because the clock stood still ahead of this one.
+# Waits, because the former clock stood ahead of the present clock.
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 
 # --- a slow write --------------------------------------------------------------------------------
 
-# While the server writes a window, no session gets a number of that window, and none hangs.
+# While the server writes a window, no session hangs or gets a number of that window.
 sub waits_for_write {
     my ($test_name, $gate) = @_;
     close_gate($gate);
@@ -147,7 +147,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# Crashes the server at each step: it has used no window that was not on disk.
+# Crashes the server at each step: the server has used only windows on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);

@@ -1,7 +1,7 @@
 # Puts a FIFO, a link, a directory, a device or a socket in the place of the server's own files.
 # Checks that the server does not wait for these objects, follow links or write to any of them. The
-# server reports what it found, cancels sessions on request, and stops. Once the test moves the
-# object away, the server goes on by itself.
+# server reports the object, cancels sessions on request, and stops. Once the test moves the object
+# away, the server goes on by itself.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;
@@ -33,7 +33,7 @@ sub make_target {
     append_to_file($target, $content);
 }
 
-# Each function makes an object at a path, and returns false if this user may not make it.
+# Each function makes an object at a path, and returns false if this user lacks the right.
 my %make = (
     'a FIFO' => sub { mkfifo($_[0], 0600) },
     'a link' => sub { symlink $target, $_[0] },

@@ -43,9 +43,9 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# Checks that the server warns of this at its next start, and holds off beyond the start and, if
-# given, beyond $end. At the following start the server neither warns nor holds off, except that it
-# reports a copy until the operator acknowledges it.
+# Checks that the server gives this warning at its next start, and holds off beyond the start and,
+# if given, beyond $end. At the following start the server neither warns nor holds off, except that
+# it reports a copy until the operator acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
@@ -95,7 +95,7 @@ my $copied = [
 
 # --- damage --------------------------------------------------------------------------------------
 
-# At a first use the server does not warn, but holds off, because this may be a copy.
+# At a first use the server does not warn, but holds off, because the directory may be a copy.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');

@@ -89,7 +89,8 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# Reloads, so that the worker asks. A second question shows that the first answer counts.
+# Reloads, so that the worker asks its upstream. A second question shows that the first answer
+# counts.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");

@@ -177,7 +177,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# The host paused a virtual machine: only its wall clock shows the time that passed.
+# The host paused a virtual machine, so only the wall clock shows the passed time.
 handover(
     'paused machine',
     sub {

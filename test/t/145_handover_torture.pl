@@ -2,7 +2,7 @@
 # no identifier comes twice. Servers stop, crash, restart, fail over and fail back without
 # pg_rewind. Copies, disk rollbacks, parts of the range and differing clocks vary each step.
 #
-# RANDFLAKE_SECONDS sets the duration; `make soak` sets a long one. RANDFLAKE_SEED repeats the
+# RANDFLAKE_SECONDS sets the duration; `make soak` sets a long duration. RANDFLAKE_SEED repeats the
 # choices, but their times vary.
 
 use List::Util qw(shuffle);
@@ -15,7 +15,7 @@ my $until = time + ($ENV{RANDFLAKE_SECONDS} // 60);
 my $seed = srand($ENV{RANDFLAKE_SEED} // int time);
 note("RANDFLAKE_SEED=$seed");
 
-# Clocks differ by up to 1.9 s, even those of one directory at its starts.
+# Clocks differ by up to 1.9 s, even between the starts of one directory.
 my $most_ahead = 0.95;
 my %settings = (secret => random_secret(), max_clock_skew => '2s', max_wait => '60s');
 my $history = RandflakeHistory->new($settings{secret});
@@ -91,7 +91,7 @@ my %handovers = (
 
 # --- load -----------------------------------------------------------------------------------------
 
-# Starts the first server. The others begin as its copies.
+# Starts the first server. All other servers begin as copies of it.
 start_somehow($current);
 $current->safe_psql('postgres', 'CREATE EXTENSION randflake');
 use_until($current, $ends{'fast stop'});

@@ -13,7 +13,8 @@ my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# All servers share one clock. It stands still while the coordinator changes, so no lease ends.
+# All servers share one clock. The clock stands still while the coordinator changes, so no lease
+# ends.
 $fleet->{clock} = $fleet->{template};
 my $ahead = 0;
 my $stands_at;

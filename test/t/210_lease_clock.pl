@@ -1,5 +1,5 @@
 # Steps the clock of the coordinator, and of a holder, by an hour or out of range. Clocks decide
-# whether there are identifiers, never whether they are unique.
+# whether servers generate. Identifiers stay unique under any clock.
 
 use Randflake;
 use RandflakeLease;
@@ -55,8 +55,8 @@ wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# A coordinator whose clock is behind refuses to renew leases that end later than a grant would. It
-# grants no lease before its creation.
+# A coordinator whose clock is behind refuses to renew leases that end later than a grant would. A
+# coordinator grants no lease before its creation.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');

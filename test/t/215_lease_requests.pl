@@ -134,7 +134,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# The other coordinator grants the same node ids as the former one.
+# The other coordinator grants the same node ids as the former coordinator.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -197,7 +197,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
     wait_for_lease($holder);
 }
 
-# The server asks the next host of the list, even if the first one hangs after the welcome.
+# The server asks the next host of the list, even if the first host hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
 for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
@@ -255,8 +255,8 @@ $proxy->stop;
 
 # --- synchronous standby -----------------------------------------------------------------------
 
-# A cancelled wait for a standby leaves a committed grant that a failover may lose. The warning
-# arrives even if the role suppresses warnings and does not wait for standbys.
+# A cancelled wait for a standby leaves a committed grant that a failover may lose. The server warns
+# even if the role suppresses warnings and does not wait for standbys.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

@@ -1,4 +1,4 @@
-# Plays a coordinator that sends anything, or never answers. Checks that the server issues no
+# Plays a coordinator that sends arbitrary answers or none. Checks that the server issues no
 # identifier, reports what happened, and stops on request. Callers see none of the coordinator's
 # words.
 
@@ -38,7 +38,6 @@ $session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 my $worker = lease_worker_of($node);
 
-# Waits for an error, and returns it.
 sub told {
     my ($pattern, $test_name) = @_;
     my $error;
@@ -409,7 +408,7 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may name the second before which the coordinator grants nothing, or nonsense.
+# A refusal may name the second of the next grant. The server ignores nonsense in its place.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -479,8 +478,8 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# The server cannot take back what it announced on disk. So it gives back a lease that ends later
-# than it asked for: 60 seconds and the tolerated difference of clocks.
+# The server gives back a lease that ends later than 60 seconds and the tolerated difference of
+# clocks from now. It cannot take back an end that it has announced on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

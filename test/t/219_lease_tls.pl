@@ -1,5 +1,5 @@
 # Runs a coordinator over TLS as documented. Checks that a server with sslmode=verify-full asks only
-# this coordinator, and sends no other host the password.
+# this coordinator, and sends the password to no other host.
 
 use IO::Socket::INET;
 use POSIX ();

@@ -28,7 +28,7 @@ sub write_program {
     append_to_file("$directory/$name", $text);
 }
 
-# Runs a program with the secret in its environment; returns its output.
+# Runs a program with the secret in its environment, and returns its output.
 sub output_of {
     my (@command) = @_;
     local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,

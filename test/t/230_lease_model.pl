@@ -232,11 +232,11 @@ BEGIN
 END $$;
 SQL
 
-# Uses one session for everything, because it keeps compiled functions.
+# Uses one session for everything, because a session keeps compiled functions.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# Replays the traces first that found the latest changes, because similar changes follow each other.
+# First replays the traces that found the latest changes, because similar changes follow each other.
 # The order affects only the duration.
 my @order = (1 .. $traces, @orders);
 

@@ -1,6 +1,6 @@
 # Checks where a coordinator grants node ids: its bounds on fragmentation against the worst
 # histories, its answers after any history, and how much of its tables a grant reads. Then the test
-# changes one rule at a time, and checks that a check fails.
+# changes one rule at a time; each change must make a check fail.
 #
 # RANDFLAKE_ROUNDS sets the number of histories of each kind (default: 1).
 

@@ -138,7 +138,7 @@ $_->stop for @holders;
 # --- restore in place ----------------------------------------------------------------------------
 
 # Puts every changed file back before the leases end. pg_control gets its former inode number back:
-# file systems reuse numbers of deleted files, so the test makes files until one has that number.
+# file systems reuse numbers of deleted files, so the test makes files until a file has this number.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
@@ -160,7 +160,7 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    # Uses up the free numbers below the former one.
+    # Uses up the free inode numbers below the former number.
     my @made;
     do {
         push @made, "$data/global/made" . @made;

@@ -29,8 +29,7 @@ for my $round (1 .. $rounds) {
     clock_offset($server, 0);
     $server->stop;
 
-    # Leases the same node id for longer than the clock was ahead. It opens where the static use
-    # ended.
+    # Leases the same node id past the clock's lead. The lease opens where the static use ended.
     configure($server, leasing($fleet, $coordinator, lease_duration => 60));
     start_under_clock($server);
     is(wait_for_lease($server), 0, "round $round, static to leased: the same node id");

@@ -1,5 +1,5 @@
-# Starts a coordinator's server with node ids that may be leased. Checks that they stay closed until
-# the leases have ended and the server could look at the coordinator, in any database.
+# Starts a coordinator's server with node ids that may be leased. Checks that the node ids stay
+# closed until the leases have ended and the server has looked at the coordinator, in any database.
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server looks into (default: the three of
 # every server). The test prints the duration after a start and after a promotion.
@@ -109,7 +109,7 @@ $own->stop;
 configure($own, secret => $fleet->{secret}, max_clock_skew => 0, node_id => 10, spare_node_ranges => 1);
 start_under_clock($own);
 is_open($own, 'a server whose spare range is leased generates under the first one');
-# The result of a look survives a proven start, which does not look.
+# A proven start keeps the result of the last look, and does not look again.
 configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 10, spare_node_ranges => 1);
 $own->reload;
 $own->stop;

@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# One session uses one node id: only this reveals a step of one second.
+# One session uses one node id, so that a step of one second shows.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -125,7 +125,7 @@ $holder->safe_psql('postgres', 'CREATE DATABASE other');
 $holder->safe_psql('postgres', 'DROP DATABASE other');
 $holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
 
-# Stops the coordinator. A reload makes the worker notice that at once.
+# Stops the coordinator. A reload makes the worker notice the stop at once.
 $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),

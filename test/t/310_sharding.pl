@@ -1,4 +1,4 @@
-# Runs the blocks of docs/sharding.md on the servers that it names, and checks its claims.
+# Runs the blocks of docs/sharding.md on the servers that the page names, and checks its claims.
 
 use Docs;
 use Randflake;
@@ -30,8 +30,8 @@ sub run_block {
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# The query returns one count of rows for each shard. The counts must add up and be even: chance
-# exceeds a chi-square of 60 less than once in a billion tests of up to 8 shards.
+# The query returns one count of rows for each shard. The counts must add up and be even. A
+# chi-square above 60 has a chance below one in a billion for up to 8 shards.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);

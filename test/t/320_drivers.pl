@@ -137,7 +137,7 @@ many = {next(ids) for _ in range(2500)}
 assert len(many) == 2500
 PYTHON
 }
-# Makes the same tables again from the reflected ones.
+# Makes the same tables again from their reflection.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy_recipe import engine

@@ -153,7 +153,7 @@ like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
 # Functions that take numbers have a side effect and are VOLATILE. The page's statements revoke all
-# of them that PUBLIC may call.
+# such functions that PUBLIC may call.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

@@ -1,5 +1,5 @@
-# Checks each line of the tables in docs/security.md: tries to learn everything that the line says
-# an attacker does not learn.
+# Plays each attacker in the tables of docs/security.md, and checks that the attacker learns nothing
+# that the table denies.
 
 use Docs;
 use File::Find ();
@@ -8,7 +8,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Reads from the first table what a person does not learn, without links.
+# Reads from the first table the facts that a person does not learn, without links.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -312,7 +312,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# Each statement makes a value. It succeeds with USAGE, so the lack of USAGE stops the attack.
+# Each statement makes a value with USAGE, so only the lack of USAGE stops the attack.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

@@ -31,7 +31,7 @@ BEGIN
 END $$;
 SQL
 
-# Compares estimates and results of queries in which "id" is the column and a time the constant.
+# Compares estimates and results of queries in which "id" is the column and the constant is a time.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';

@@ -1,4 +1,4 @@
-# Checks from which slot the type randflake takes values, and that no other call gets them.
+# Checks from which slot the type takes values, and that no other call gets these values.
 
 use Randflake;
 

@@ -13,7 +13,7 @@ my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM rand
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
 
-# pg_dump takes tables by name: "before" comes before randflake_key, and "zafter" after it.
+# pg_dump takes tables by name: "before" precedes randflake_key, and "zafter" follows it.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -91,7 +91,7 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Checks that every use of the type fails, and also reading if the database has values.
+# Checks that every use of the type fails. Reading fails if the database has values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
@@ -260,7 +260,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Concurrent first uses bind the database once: each session waits for the former one.
+# Concurrent first uses bind the database once: each session waits for the former session.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks

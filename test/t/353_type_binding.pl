@@ -1,6 +1,6 @@
 # Checks that a database is bound to the secrets of its values, whatever the clock shows. The test
-# takes the ways back from a secret that began too early. It tries values without an entry, invented
-# identifiers, parallel operations, and servers whose secrets differ from the database's.
+# takes the ways back from a secret that began too early. The test tries values without an entry,
+# invented identifiers, parallel operations, and servers whose secrets differ from the database's.
 
 use Docs;
 use Randflake;

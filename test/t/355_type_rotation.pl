@@ -1,7 +1,7 @@
 # Replicates the type logically across a change of the secret, in both directions at once, as text
 # and in binary. A published transaction has the new secret's first value. Replication slots begin
-# before and after that transaction. A server without the new secret decodes everything before that
-# value.
+# before and after that value's transaction. A server without the new secret decodes everything
+# before the secret's first value.
 
 use Randflake;
 use RandflakeSecrets;
@@ -72,7 +72,7 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The first value of the new secret rolls back. The server publishes the next one with its
+    # The first value of the new secret rolls back. The server publishes the next value with its
     # entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;

@@ -19,8 +19,8 @@ is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() >
 
 # --- layouts -----------------------------------------------------------------------------------
 
-# Makes identifiers after a restart with this layout. Checks that they are positive and distinct,
-# and have this time and these node ids.
+# Makes identifiers after a restart with this layout. Checks that the identifiers are positive and
+# distinct, and have this time and these node ids.
 sub generates {
     my ($layout, %settings) = @_;
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
@@ -174,8 +174,9 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
-# Each node id has two numbers a millisecond, and a session cannot use up all node ids in that time.
-# So most milliseconds begin while the session searches for a node id with numbers left.
+# Each node id has two numbers a millisecond, and a session cannot use up all node ids in a
+# millisecond. So most milliseconds begin while the session searches for a node id with numbers
+# left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

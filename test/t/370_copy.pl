@@ -32,7 +32,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Returns how many bytes of WAL a COPY into a new table writes. It takes the lesser of two runs,
+# Returns how many bytes of WAL a COPY into a new table writes. Takes the lesser of two runs,
 # because other processes may write WAL.
 sub wal_of_copy {
     my ($type, $default) = @_;

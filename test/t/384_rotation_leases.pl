@@ -1,7 +1,7 @@
 # Changes the secret where servers lease node ids. Servers with the new secret go on. Servers
-# without it stop at its time, and resume without a restart once they have it. A server with a
-# different secret stops no other server. Checks also which roles may renew and name secrets, even
-# after a dump.
+# without the new secret stop at its time, and resume without a restart once they have it. A server
+# with a different secret stops no other server. Checks also which roles may renew and name secrets,
+# even after a dump.
 
 use Docs;
 use Randflake;

@@ -1,7 +1,7 @@
 # Runs a leasing server that lacks a secret of the others. The coordinator's answer says so. From
 # then on the server refuses to read identifiers that the missing secret may have made, because
-# stored values would change their meaning. It refuses them after a crash, after a restart without
-# the coordinator, with static node ids and in a base backup, until it has the secret.
+# stored values would change their meaning. The server refuses them after a crash, after a restart
+# without the coordinator, with static node ids and in a base backup, until it has the secret.
 
 use Randflake;
 use RandflakeHistory qw(crash_backend);

@@ -27,7 +27,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test that a block names reads the page. That test checks that it uses the block.
+# Checks that the test that a block names reads the page. Each test checks that it uses its blocks.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
@@ -116,8 +116,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that the page of troubleshooting has each message without a hint. It has example values for
-# messages that consist mostly of conversions.
+# Checks that the page of troubleshooting has each message without a hint. The page has example
+# values for messages that consist mostly of conversions.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';

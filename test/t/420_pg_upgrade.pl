@@ -1,8 +1,8 @@
 # Runs pg_upgrade to a new server with the same secret. Identifiers, privileges, leases and values
 # of the type stay, and new identifiers differ. pg_upgrade restores definitions before data and
-# fingerprints, so no definition of the type may need these. RANDFLAKE_OLD_INSTALL names the
-# directory with bin/ of an older PostgreSQL with the extension; scripts/matrix.sh sets it. Without
-# it, both servers have the same version.
+# fingerprints, so no definition of the type may need data or fingerprints. RANDFLAKE_OLD_INSTALL
+# names the directory with bin/ of an older PostgreSQL with the extension; scripts/matrix.sh sets
+# it. Without this variable, both servers have the same version.
 
 use Randflake;
 use RandflakeCatalog;

@@ -1,5 +1,5 @@
-# Takes a database with the managed script through its life, also as an extension of pg_tle. Dumps
-# and restores it, moves it to another tablespace, and installs a later version over the former.
+# Takes a database with the managed script through its life, also as an extension of pg_tle. Dumps,
+# restores and moves the database, and installs a later version of the script over the former.
 
 use Docs;
 use Randflake;
@@ -123,7 +123,7 @@ error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {},
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
-# Updates the script while a call waits that began before.
+# Updates the script while an earlier call waits.
 for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
     my ($name, $text, $out, $error) = @$case;
     my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);

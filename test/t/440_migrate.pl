@@ -284,7 +284,7 @@ error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message
 # --- online steps ------------------------------------------------------------------------------
 
 # The program adds a customer with orders, sometimes with an order first. Then it changes the
-# customer's key, moves it and deletes some rows.
+# customer's key, moves the customer and deletes some rows.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)

@@ -1,8 +1,8 @@
 # Runs migrate/randflake_migrate.sql among strangers. A superuser moves, in every way, the tables of
-# a role without rights. Their names are attacks, and their code runs wherever PostgreSQL runs it.
-# Checks that this code never runs as another role, and that the move drops only its own objects.
-# Then programs exchange the numbers of rows at every step, and joins must return the same as in an
-# unmoved database.
+# a role without rights. The tables' names are attacks, and their code runs wherever PostgreSQL runs
+# it. Checks that this code never runs as another role, and that the move drops only its own
+# objects. Then programs exchange the numbers of rows at every step, and joins must return the same
+# as in an unmoved database.
 
 use Randflake;
 
@@ -35,8 +35,8 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# Runs SQL as another role. A superuser's query on a table may run its code, because the planner
-# evaluates constants in indexes.
+# Runs SQL as another role. A superuser's query on a table may run the table's code, because the
+# planner evaluates constants in indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);

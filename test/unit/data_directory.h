@@ -11,7 +11,7 @@
 
 namespace randflake::simulation {
 
-// The contents of the file randflake/window.
+// Holds the contents of the file randflake/window.
 using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 
 // A data directory is a value, so snapshots, base backups and rollbacks copy it.
@@ -21,7 +21,7 @@ struct DataDirectory {
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // The writer of the window file knows this, but does not write it.
+    // Holds the writer's largest tolerated difference of clocks, which the file lacks.
     uint32_t largest_skew_ms = 0;
 };
 

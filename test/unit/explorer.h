@@ -46,8 +46,8 @@ struct Scenario {
 
     // Merges calls that behave alike from here on. Calls before the same compare-and-swap are
     // alike, and so are a first attempt and an attempt after a loss. Merging is valid while a call
-    // remembers no more than Reserve does. A search without merging checks that for calls that lose
-    // once.
+    // remembers no more than Reserve does. A search without merging checks this claim for calls
+    // that lose once.
     bool merge = true;
 };
 
@@ -323,7 +323,7 @@ private:
         search_.Visit(next);
     }
 
-    // Inserts the only backend that has moved at its place in the order.
+    // Moves the only changed backend to its place in the order.
     void VisitInOrder(State state) {
         for (int i = 1; i < kMaxBackends; i++)
             for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)

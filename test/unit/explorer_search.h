@@ -18,7 +18,7 @@ class Search {
     static_assert(std::has_unique_object_representations_v<State>, "states are compared as bytes");
 
 public:
-    // Adds a state one step from the current one, or the first state.
+    // Adds a state one step from the current state, or the first state.
     void Visit(const State& state) {
         Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
         Add(arrival);

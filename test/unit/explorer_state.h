@@ -20,7 +20,7 @@ constexpr int kMaxBackends = 3;
 constexpr int kMaxNodeIds = 4;
 constexpr Value kNothing = UINT16_MAX;
 
-// The seconds [start, end) of one node id.
+// Holds the seconds [start, end) of one node id.
 struct Span {
     uint8_t node_id, start, end;
 };
@@ -38,8 +38,8 @@ struct Call {
 };
 
 struct State {
-    // One reserved number, with its set in the high byte, or none, by choice of the search: some
-    // history remembers exactly the number that is repeated.
+    // Holds one reserved number, with its set in the high byte, or none. The search tries every
+    // choice, so some history remembers exactly the repeated number.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve

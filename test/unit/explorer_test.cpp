@@ -92,9 +92,9 @@ const Case kCases[] = {
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
     // A second has two ticks, and the first tick lies before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // A second has four ticks, and one tick several reservations.
+    // A second has four ticks, and a tick holds several reservations.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
-    // Randflake's and another layout share one window.
+    // Randflake's layout and another layout share one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
     // The second layout begins later, holds one node id and ends earlier.
     {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},

@@ -71,7 +71,7 @@ TEST(Feistel, IsABijectionOfEverySmallWidth) {
 
 // Every bit of number and key flips every bit of the result in half of the cases. The 4096 cases
 // give 2048 flips with a standard deviation of 32. None of the 53 * 181 counts deviates by six
-// times that.
+// standard deviations.
 TEST(Feistel, Avalanche) {
     constexpr int kCases = 4096, kInputs = Feistel53::kBits + 128;
     std::mt19937_64 random(53);

@@ -67,8 +67,8 @@ public:
     int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
-    // Runs a transaction, `act(coordinator)`, which returns whether it succeeds. Rolls it back
-    // unless `commit` is true.
+    // Runs a transaction, `act(coordinator)`, which returns whether it succeeds. Rolls the
+    // transaction back unless `commit` is true.
     template <typename Act>
     bool Transact(bool commit, Act&& act) {
         const State before = current_;

@@ -1,4 +1,4 @@
-// A model of the coordinator: the rules of the extension script's functions randflake_lease_*,
+// Models the coordinator: the rules of the extension script's functions randflake_lease_*,
 // statement by statement, on plain data. A copy of a state is a replica, a backup or a rolled-back
 // transaction.
 //
@@ -37,7 +37,7 @@ inline bool IsChain(const SecretRecords& chain) {
     return chain.count > 0;
 }
 
-// The number of secrets that both chains begin with.
+// Returns the number of secrets that both chains begin with.
 inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     uint32_t agreed = 0;
     while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
@@ -82,7 +82,6 @@ struct CoordinatorRules {
     bool secrets_after_mark = true;     // ... or unknown leases
 };
 
-// Names the reason why a call failed.
 enum class Refusal : uint8_t {
     kNone,
     kState,     // object_not_in_prerequisite_state
@@ -118,7 +117,6 @@ public:
         int64_t max_grants_per_role = kMostGrants;
     };
 
-    // Static node ids of the coordinator's own server.
     struct Static {
         int64_t first_node_id, node_count;  // 0 for none
     };
@@ -204,10 +202,8 @@ public:
         look->AddPool(seen, UnixSecond{now});
     }
 
-    // Sets the static node ids of the coordinator's server.
     void Serve(const Static& nodes) { static_ = nodes; }
 
-    // Returns why the last call failed.
     Refusal refusal() const { return refusal_; }
     // Returns whether the last call failed because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }

@@ -28,8 +28,8 @@
 //   dump           place of a state that a dump restores into a new extension
 //
 // A call that fails because of the holder's secrets has an answer too: the first second of a
-// missing secret. Clocks and arguments are mostly plausible. They often lie at the edge of a rule,
-// a second beside a second of the model.
+// missing secret. Clocks and arguments are mostly plausible, and often lie a second beside the edge
+// of a rule.
 
 #include <array>
 #include <cstdio>
@@ -115,7 +115,7 @@ const char* SqlState(Refusal refusal) {
 class Trace {
 public:
     Trace(uint64_t seed, int steps) : seed_(seed), steps_(steps), random_(seed) {
-        // Some traces have almost no trouble, others little else.
+        // The share of troubled steps varies between traces.
         trouble_ = int64_t{4} << random_.Between(0, 4);
         now_ = Usual();
         model_ = Made();
@@ -505,7 +505,7 @@ private:
             if (random_.OneIn(3))
                 Append(SomeFrom(), &chain);
         } else if (chain.count > 1 && random_.OneIn(12)) {
-            // Changes the time, or the secret at the same time.
+            // Changes the last secret's time, or its fingerprint.
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
                 last.from = last.from + 1;

@@ -1,5 +1,5 @@
-// Lists the server's rules that the simulation can break one at a time. It must find a violation of
-// each, which shows that the server needs the rule.
+// Lists the server's rules that the simulation can break one at a time. The simulation must find a
+// violation for each broken rule, so the server needs the rule.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Tests rings of secrets. At reduced widths it checks every number of a ring: identifiers of
+// Tests rings of secrets. At reduced widths the test checks every number of a ring: identifiers of
 // different numbers differ, every issued identifier decodes to its number, and no other identifier
 // decodes. With the shipped cipher, vector registers give the same as one number at a time.
 

@@ -1,5 +1,5 @@
-// The model of managed/randflake.sql, whose head comment has the proof: sessions give out numbers
-// from four sequences. Each access to a sequence or the clock is a step, and sessions interleave in
+// Models managed/randflake.sql, whose head comment has the proof: sessions give out numbers from
+// four sequences. Each access to a sequence or the clock is a step, and sessions interleave in
 // every order (sequence_server_test.cpp). sequence_trace.cpp prints the steps of a lone session for
 // test/t/432_managed_numbers.pl.
 

@@ -133,7 +133,7 @@ private:
 
     int64_t Clock() { return rules_.proof && !rules_.takes_over ? Random(kSeconds) : clock_; }
 
-    // The next step of a session.
+    // Makes the next step of a session.
     void Advance(Session& self) {
         const Limits& limits = limits_;
         switch (self.at) {
@@ -312,7 +312,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Breaks each limit for a standby's or found sequences' missing values.
+    // Breaks each limit on the values that a standby or found sequences may lack.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

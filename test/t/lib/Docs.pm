@@ -1,7 +1,7 @@
-# The code blocks of the documentation, so that tests run the text that readers see.
+# Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
 # A block stands between ``` lines; the word after the first ``` is its language. An HTML comment on
-# the line before it, invisible to readers, says how it is tested:
+# the line before a block, invisible to readers, says how tests use the block:
 #
 #   <!-- run by test/t/310_sharding.pl: NAME -->   that test runs it under this name
 #   <!-- not run: REASON -->                  no test can run it
@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# All blocks of a document in order: hashes of language, text, line (of the text's first line), and
-# the comment's contents: test and name, or not_run, or fails.
+# Returns all blocks of a document in order: hashes of language, text, line (of the text's first
+# line), and the comment's contents: test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# For a test that runs blocks: call read_document once, then block for the text of each name (equal
-# names are joined), and every_block_was_used at the end.
+# A test that runs blocks calls read_document once, then block for the text of each name (block
+# joins equal names), and every_block_was_used at the end.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -1,4 +1,4 @@
-# SQL of a hostile user, for test/t/346_hostile.pl. It finds functions in the catalog.
+# Gives test/t/346_hostile.pl the SQL of a hostile user, which finds functions in the catalog.
 
 package HostileCalls;
 
@@ -7,7 +7,7 @@ use Randflake;
 
 our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops);
 
-# The schema hostile, for every role.
+# Makes the schema hostile, for every role.
 sub hostile_schema {
     return <<'SQL';
 CREATE SCHEMA hostile;
@@ -157,7 +157,7 @@ END $$;
 SQL
 }
 
-# Cursors closed early or left open, subtransactions, prepared statements, two-phase commit.
+# Uses closed and open cursors, subtransactions, prepared statements and two-phase commit.
 sub statements_of_a_session {
     my $sql = "SET statement_timeout = '60s';\n";
     my @calls = (
@@ -209,10 +209,10 @@ SQL
     return $sql . "SELECT 'done';\n";
 }
 
-# A superuser's loops of 20000 calls of each function that succeed, and of 5000 that fail, after a
-# tenth of that to warm up; reports growth of memory contexts and process in bytes. Arguments depend
-# on the loop, so that no call is computed in advance. Functions in other languages than C, whose
-# memory these manage, are called less often.
+# Loops as a superuser over 20000 calls of each function that succeed and 5000 that fail, after a
+# tenth of these calls to warm up. Reports the growth of memory contexts and process in bytes.
+# Arguments depend on the loop, so that PostgreSQL computes no call in advance. Calls functions in
+# languages other than C less often, because these manage their memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

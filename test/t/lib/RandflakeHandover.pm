@@ -118,7 +118,7 @@ sub roll_back {
     write_window_bytes($node, $snapshot);
 }
 
-# The server's run marker: its name is the 64-bit FNV-1a hash of the directory's identity.
+# The name of the server's run marker is the 64-bit FNV-1a hash of the directory's identity.
 sub run_marker_path {
     my ($node) = @_;
     use integer;    # wraps around

@@ -14,9 +14,9 @@ our @EXPORT = qw(
 );
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
-# identifiers, one a line. COPY passes them on before the statement ends. GENERATE stands for the
-# function. The series stands in the select list, because the executor would store a series in FROM
-# before the first row.
+# identifiers, one a line. COPY passes identifiers on before the statement ends. GENERATE stands for
+# the function. The series stands in the select list, because the executor would store a series in
+# FROM before the first row.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [

@@ -15,7 +15,7 @@ our @EXPORT = qw(
 # A lease has the fewest seconds that let a slow machine renew in time.
 our $duration = 4;
 
-# A coordinator's pool has this many node ids. A pool of up to 16 leases them in order.
+# A coordinator's pool has this many node ids. A pool of up to 16 leases them in cycles.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
@@ -180,7 +180,6 @@ sub wait_for_lease {
     return status_of($node, 'first_node_id');
 }
 
-# Waits until the server has logged a message, from `offset` on.
 sub log_has {
     my ($node, $pattern, $test_name, $offset) = @_;
     my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };

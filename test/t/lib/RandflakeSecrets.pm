@@ -20,7 +20,7 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file: the first secret, then pairs of a Unix second and a secret.
+# Writes a server's file: a secret, then pairs of a Unix second and a secret, or a text.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";
