@@ -1,7 +1,7 @@
 \set ECHO none
 -- Decodes and encodes identifiers. test/unit tests the edges of fields and the diffusion of bits.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 SET datestyle = ISO;
 SET timezone = 'UTC';
 

@@ -2,7 +2,7 @@
 -- Makes distinct identifiers in every place of a statement. test/t tests parallel workers
 -- (350_type.pl) and rolled-back transactions (100_crash.pl).
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 SET datestyle = ISO;
 SET timezone = 'UTC';
 

@@ -1,8 +1,8 @@
 \set ECHO none
 -- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl replays its
 -- rules. A table replaces the clock. Times are in seconds since 1750000000.
-\a
-\t
+\pset format unaligned
+\pset tuples_only on
 SET timezone = 'UTC';
 SET datestyle = ISO;
 CREATE TABLE coordinator_clock (now bigint NOT NULL);

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests masks, which are opaque numbers for existing keys, and prefixes of text forms.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 
 \echo '-- Known answers, from an independent program'
 SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,

@@ -3,7 +3,7 @@
 -- than PostgreSQL's would run with the privileges of the coordinator's owner. The functions and
 -- operators here would report such a call.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 CREATE SCHEMA overloads;
 DO $$
 DECLARE

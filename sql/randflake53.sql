@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests identifiers of 53 bits, which fit in a JavaScript number.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 SET timezone = 'UTC';
 SET datestyle = ISO;
 

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests the contents of the extensions, and the schemas that can hold them.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 
 \echo '-- Every function, with its properties'
 SELECT e.extname AS extension,

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests shards: equal contiguous ranges of bigint. test/unit/shard_test.cpp tests all counts.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 
 SELECT shards, randflake_shard_ranges(shards)
 FROM (VALUES (1), (3)) AS v (shards);

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests Snowflake identifiers: their fields, layouts by name and description, ranges of time.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 SET datestyle = ISO;
 SET timezone = 'UTC';
 

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests the text form: base32hex of the number. test/unit/text_test.cpp tests all digits and bytes.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 
 SELECT id, randflake_to_text(id) AS text
 FROM (VALUES (0::bigint), (32), (9223372036854775807), (-9223372036854775808), (-1)) AS v (id);

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests that the type randflake has the features of bigint, in time order.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 SET datestyle = ISO;
 SET timezone = 'UTC';
 

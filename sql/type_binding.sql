@@ -2,7 +2,7 @@
 -- The first value that a session makes or reads in binds a database without a fingerprint to the
 -- server's secret, where the server allows the binding. The test rolls back each attempt.
 \pset format unaligned
-\pset footer off
+\pset tuples_only on
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
 INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 100) AS n;
 CREATE ROLE regress_randflake_user;
