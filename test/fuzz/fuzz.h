@@ -1,4 +1,4 @@
-// Shared by the fuzz targets: numbers from the input's bytes, and a check that ends the program.
+// Gives the fuzz targets numbers from the input's bytes, and a check that ends the program.
 
 #pragma once
 
@@ -16,7 +16,7 @@ inline void Check(bool holds) {
         abort();
 }
 
-// Takes numbers from the front of the input; zeros at its end.
+// Takes numbers from the front of the input, and zeros after its end.
 class Input {
 public:
     Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}

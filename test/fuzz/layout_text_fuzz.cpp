@@ -1,5 +1,6 @@
-// Descriptions of layouts. An accepted one keeps the bounds, survives formatting and parsing, and
-// unpacks and packs every identifier. The error of a refused one points into the text.
+// Parses descriptions of layouts. A valid layout keeps the bounds, survives formatting and parsing,
+// and unpacks and packs every identifier. The error for an invalid description points into the
+// text.
 
 #include <cstring>
 

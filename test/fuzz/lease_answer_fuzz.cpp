@@ -1,6 +1,6 @@
-// Answers of a coordinator. Only one row of the expected types, its end and a committed transaction
-// make a grant, and every accepted number is within its bounds. The input chooses the results and
-// their contents.
+// Reads answers of a coordinator. Only one row of the expected types, its end and a committed
+// transaction make a grant. Every accepted number is within its bounds. The input chooses the
+// results and their contents.
 
 #include "core/lease/lease_answer.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-// The shapes of all requests.
+// All requests have these shapes.
 constexpr AnswerShape kShapes[] = {
     {7,
      {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8, AnswerType::kInt8,
@@ -23,7 +23,7 @@ constexpr AnswerShape kShapes[] = {
     {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true},
     {1, {AnswerType::kVoid}, false}};
 
-// Up to 31 bytes, in a copy of exactly that size.
+// Copies up to 31 bytes into memory of exactly that size.
 class Text {
 public:
     explicit Text(Input* input) {
@@ -45,7 +45,7 @@ public:
     char* bytes;
 };
 
-// Parses with the C library as libpq formats; std::from_chars is under test.
+// Parses with the C library, because std::from_chars is under test.
 bool IsNumber(const AnswerField& field, int64_t* value) {
     const std::string text(field.text, field.length);
     char* end;

@@ -1,6 +1,6 @@
-// The text form. Accepted text formats to itself in lower case without leading zeros; refused text
-// is refused for the stated reason. The type's form differs only in short decimal numbers. The same
-// input is also read in binary and as a number to cast through bigint.
+// Reads the text form. Accepted text formats to itself in lower case without leading zeros. Each
+// refusal has the stated reason. The type's form differs only in short decimal numbers. The target
+// also reads the input in binary and as a number to cast through bigint.
 
 #include <charconv>
 
@@ -49,7 +49,7 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
     }
 }
 
-// The type reads the same input.
+// Checks that the type reads the same input.
 void CheckType(const char* text, size_t length, const TextResult& expected) {
     bool decimal = length > 0 && length < kMaxTextLength;
     for (size_t i = 0; i < length; i++)
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckBinary(data, size);
     CheckBigint(text, size);
 
-    // Starting from a number.
+    // Formats and parses a number.
     const auto id = Input(data, size).Take<uint64_t>();
     char digits[kMaxTextLength];
     const TextResult back = ParseText(digits, FormatText(id, digits));

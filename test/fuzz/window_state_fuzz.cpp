@@ -1,6 +1,6 @@
-// The window file. Readable bytes are written back unchanged, and no start goes below the written
-// end. The input is three numbers and a file; a second run corrects the file's checksum to reach
-// the code behind it.
+// Reads the window file. The core writes readable bytes back unchanged, and no start goes below the
+// written end. The input is three numbers and a file. A second run corrects the file's checksum to
+// reach the code after the check.
 
 #include "core/window/window_state.h"
 
@@ -84,7 +84,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.secrets = found.secrets;
     if (start.secrets.count > 0)
         start.secrets.records[start.secrets.count - 1].fingerprint ^= other >> 2 & 1;
-    // Mostly the state's stop, which proves the start.
+    // Mostly uses the state's stop, which proves the start.
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);

@@ -1,8 +1,8 @@
-// Shortens package-lock.json: one line for each package in tests, with what `npm ci` needs.
+// Shortens package-lock.json to one line for each package in tests, with the fields for `npm ci`.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-// Dependencies, of a package or of any ('*'), of tools that no test uses.
+// Lists dependencies of one package or of any package ('*') that no test uses.
 const leftOut = {
   '*': /^(foreground-child|jackspeak|yargs|mysql2|tsx|@esbuild-kit\/.*|@esbuild\/(?!linux-(arm64|x64)$).*)$/,
   knex: /^(commander|escalade|esm|get-package-type|getopts|interpret|rechoir|tildify)$/,
@@ -14,7 +14,7 @@ const kinds = ['dependencies', 'optionalDependencies', 'peerDependencies'];
 const lock = JSON.parse(readFileSync('package-lock.json'));
 const reached = {};
 
-// Like Node.js: searches node_modules of the package, then those of the directories above.
+// Searches node_modules of the package and of the directories above, like Node.js.
 function find(path, name) {
   for (let at = path; ; at = at.replace(/(^|\/)node_modules\/(@[^/]*\/)?[^/]*$/, '')) {
     const found = `${at && `${at}/`}node_modules/${name}`;

@@ -1,12 +1,12 @@
-// Replaces randflake/v2 of the npm package randflake where that is not installed: the part of its
-// interface in docs/leases-reference.md. Written from the cipher's definition (see
-// src/core/identifier/cipher.h), not from the extension's code, so that the two check each other.
+// Replaces randflake/v2 if npm lacks the package randflake. It has the part of the interface in
+// docs/leases-reference.md. It follows the cipher's definition (see src/core/identifier/cipher.h)
+// instead of the extension's code, so that both implementations check each other.
 
 const EPOCH = 1730000000;
 const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;
 const add = (a, b) => (a + b) & 0xffff;
 
-// One SPECKEY round on words [at, at + 1], and back.
+// Does and undoes one SPECKEY round on words [at, at + 1].
 function speckey(w, at) {
   w[at] = add(rotl(w[at], 9), w[at + 1]);
   w[at + 1] = rotl(w[at + 1], 2) ^ w[at];
@@ -29,7 +29,7 @@ function expand(secret) {
   });
 }
 
-// The linear layer between steps; without the swap it is its own inverse.
+// Does the linear layer between steps, which without the swap is its own inverse.
 function mix(w) {
   const t = rotl(w[0] ^ w[1], 8);
   w[2] ^= w[0] ^ t;

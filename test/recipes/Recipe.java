@@ -1,4 +1,4 @@
-// A program that uses JDBC.
+// Uses JDBC.
 import java.sql.*;
 import java.util.*;
 import java.util.stream.*;
@@ -6,7 +6,7 @@ import java.util.stream.*;
 public class Recipe {
     static Connection connection;
 
-    // The first column of the first row of a query, or of the keys that it makes
+    // Returns the first column of the first row of a query, or of the keys that it makes.
     static ResultSet first(String query, Object... values) throws SQLException {
         PreparedStatement statement = connection.prepareStatement(query);
         for (int i = 0; i < values.length; i++)
@@ -27,7 +27,7 @@ public class Recipe {
             System.getenv("PGPORT"), System.getenv("PGDATABASE"), System.getenv("PGUSER")));
         connection = source.getConnection();
 
-        // Insert, get the key, find by it
+        // Inserts a row, gets its key, and finds the row by its key.
         PreparedStatement insert = connection.prepareStatement(
             "INSERT INTO customer (name) VALUES (?)", new String[] {"id"});
         insert.setString(1, "Ada");
@@ -62,7 +62,7 @@ public class Recipe {
         if (many.size() != 2500)
             throw new AssertionError(many.size());
 
-        // A malformed key
+        // Looks for a malformed key.
         try {
             Keys.purchase(connection, "42");
         } catch (SQLException error) {

@@ -1,4 +1,4 @@
-// A program that uses the JavaScript mapper in its argument, which its recipe has set up.
+// Uses the JavaScript mapper that its argument names and its recipe sets up.
 
 import { fromText, toText } from './text_form.mjs';
 

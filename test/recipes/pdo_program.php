@@ -1,5 +1,5 @@
 <?php
-// A program that uses PDO.
+// Uses PDO.
 require_once 'pdo.php';
 
 $pdo = new PDO('pgsql:host=' . getenv('PGHOST') . ';port=' . getenv('PGPORT')
@@ -13,7 +13,7 @@ function first(string $query, ...$values): array
     return $statement->fetch(PDO::FETCH_NUM);
 }
 
-// Insert, get the key, find by it
+// Inserts a row, gets its key, and finds the row by its key.
 [$id] = first('INSERT INTO customer (name) VALUES (?) RETURNING id', 'Ada');
 [$name] = first('SELECT name FROM customer WHERE id = ?', from_text(to_text($id)));
 echo "customer $id ", to_text($id), " $name\n";
@@ -31,7 +31,7 @@ echo "purchase $pen $item\n";
     "{{$pen},{$ink}}");
 echo 'arrays ', trim($customers, '{}'), ' ', trim($purchases, '{}'), "\n";
 
-// A malformed key
+// Looks for a malformed key.
 try {
     first('SELECT item FROM purchase WHERE id = ?', '42');
 } catch (PDOException $error) {

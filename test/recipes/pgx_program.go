@@ -1,4 +1,4 @@
-// A program that uses pgx.
+// Uses pgx.
 package main
 
 import (

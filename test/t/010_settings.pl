@@ -138,7 +138,7 @@ symlink 'secret', "$data/link" or die "could not link: $!";
 starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
 starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
 
-# --- reloads with impossible settings ----------------------------------------------------------
+# --- impossible reloads ------------------------------------------------------------------------
 
 my $warning = qr/WARNING:  the next start of the server will fail: both "randflake\.node_id" and "randflake\.coordinator" are set/;
 my $shown = 'the next start of the server will fail: both "randflake.node_id" and'

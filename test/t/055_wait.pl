@@ -9,7 +9,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
 
-# --- 131072 numbers a second -----------------------------------------------------------------
+# --- a second's numbers ----------------------------------------------------------------------
 
 my $second = 10 + int time;
 clock_stands_at($node, $second);

@@ -135,7 +135,7 @@ kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
 
-# --- stopped processes and crashes -------------------------------------------------------------
+# --- stopped processes -------------------------------------------------------------------------
 
 # Another backend crashes: the restart ends the stopped backend.
 @clients = $history->start_clients($node, @kinds);

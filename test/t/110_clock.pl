@@ -194,7 +194,7 @@ clock_offset($node, 0);
 $era = generates('first use, started 10 years ahead');
 ok($era->{last} < time + 60 - $first, 'first use, started 10 years ahead: at the true time');
 
-# --- the range of times --------------------------------------------------------------------------
+# --- range of times ------------------------------------------------------------------------------
 
 my $too_early = ['22008', message => qr/^the clock is before the first second of an identifier$/,
     detail => qr/^The clock shows .*; identifiers hold times from .*\.$/,

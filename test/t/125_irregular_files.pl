@@ -68,7 +68,7 @@ sub refused {
         $test_name, problem => 1);
 }
 
-# --- before the first identifier ---------------------------------------------------------------
+# --- first identifier --------------------------------------------------------------------------
 
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');

@@ -431,7 +431,7 @@ for my $case (
     caller_is_told($detail, $name);
 }
 
-# --- leases at the limits of time --------------------------------------------------------------
+# --- limits of time ----------------------------------------------------------------------------
 
 sub renewal {
     my ($last, $clock) = @_;

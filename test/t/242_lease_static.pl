@@ -86,7 +86,7 @@ for my $round (1 .. $rounds) {
     all_is_well($fleet, $coordinator, "round $round, a shorter lease", leased => 0);
 }
 
-# --- the coordinator's node ids ------------------------------------------------------------------
+# --- coordinator's node ids ----------------------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     my $own = new_static($fleet, "own$round", 0, node_count => 2);

@@ -352,8 +352,7 @@ TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
     }
 }
 
-// --- the look at a coordinator
-// --------------------------------------------------------------------
+// --- the look --------------------------------------------------------------------------------
 
 TEST(PoolLook, RangesAreFreeWhenTheLeasesThatOverlapThemHaveEnded) {
     PoolLook look{{{4, 2}, 3}, {}};  // 4 and 5, 6 and 7, 8 and 9

@@ -127,7 +127,7 @@ TEST(Text, FirstBadCharacterIsReported) {
     EXPECT_EQ(Parse("1W").error, TextError::kBadCharacter);
 }
 
-// --- other input of the type -----------------------------------------------------------------
+// --- other input -----------------------------------------------------------------------------
 
 TEST(Text, Bigint) {
     const auto is_bigint = [](const std::string& text) {

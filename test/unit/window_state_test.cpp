@@ -27,7 +27,7 @@ constexpr size_t kLeases = kWindowStateHeadBytes;
 constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
-// --- the bytes, computed independently of the code under test ----------------------------------
+// --- the bytes ---------------------------------------------------------------------------------
 
 // Computes CRC-32C by long division, of the bits in the order of RFC 3720.
 uint32_t Crc32c(const Bytes& bytes, size_t length) {
@@ -351,7 +351,7 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
 }
 
-// --- where a server starts --------------------------------------------------------------------
+// --- starts -----------------------------------------------------------------------------------
 
 constexpr Origin kOrigin{11, 1, {33, 44, 55}};
 constexpr SecretRecords kSecret{1, {{22, 0}}};
@@ -523,7 +523,7 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
 }
 
-// --- the finding of a start
+// --- findings -------------
 
 void UseNodes(Start* start, uint32_t first, uint32_t count) {
     start->nodes = {first, count};
@@ -744,7 +744,7 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
     EXPECT_EQ(CompareSecrets(one, two, {51}), SecretsChange::kRefused);
 }
 
-// --- a reload of secrets ----------------------------------------------------------------------
+// --- reloads of secrets -----------------------------------------------------------------------
 
 constexpr SecretRecords kTwo{2, {{1, 0}, {2, 50}}};
 
@@ -759,7 +759,7 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     return reload;
 }
 
-// --- known lack of a secret
+// --- missing secrets ------
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     const SecretRecords one = Ring({{1, 0}});
@@ -887,7 +887,7 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, {kMaxEnd + 5}), kMaxEnd);
 }
 
-// --- what is beside the file -------------------------------------------------------------------
+// --- other files -------------------------------------------------------------------------------
 
 TEST(RunMarker, IsEightBytes) {
     const uint64_t run = 0x0123456789abcdef;
