@@ -17,6 +17,7 @@
 #include "core/secret/secret_ring.h"
 
 #include "printers.h"
+#include "vector_paths.h"
 
 namespace randflake {
 namespace {
@@ -192,16 +193,7 @@ TEST(SecretRing, OwnersAndIntervals) {
 
 // --- the cipher ----------------------------------------------------------------------------------
 
-class SecretRingBatch : public testing::TestWithParam<int> {
-protected:
-    void SetUp() override {
-        path_ = ListVectorPaths().paths[GetParam()];
-        if (!path_.supported)
-            GTEST_SKIP() << path_.name << " is not supported by this processor";
-    }
-
-    VectorPath path_{};
-};
+using SecretRingBatch = VectorPathTest;
 
 std::vector<Generation> RandomRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
     std::vector<Generation> generations;
@@ -302,12 +294,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
     }
 }
 
-std::string NameOf(const testing::TestParamInfo<int>& info) {
-    return ListVectorPaths().paths[info.param].name;
-}
-
-INSTANTIATE_TEST_SUITE_P(EveryPath, SecretRingBatch, testing::Range(0, ListVectorPaths().count),
-                         NameOf);
+INSTANTIATE_ON_EVERY_PATH(SecretRingBatch);
 
 }  // namespace
 }  // namespace randflake

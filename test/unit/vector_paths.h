@@ -1,0 +1,35 @@
+// Runs tests on each vector path of this processor: INSTANTIATE_ON_EVERY_PATH(Suite of a fixture
+// that derives from VectorPathTest).
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/identifier/cipher_batch.h"
+
+namespace randflake {
+
+class VectorPathTest : public testing::TestWithParam<int> {
+protected:
+    void SetUp() override {
+        path_ = ListVectorPaths().paths[GetParam()];
+        if (!path_.supported)
+            GTEST_SKIP() << path_.name << " is not supported by this processor";
+    }
+
+    VectorPath path_{};
+    // The arrays have only the alignment of uint64_t.
+    alignas(64) uint64_t in_space_[1 + kBatchLength];
+    alignas(64) uint64_t out_space_[1 + kBatchLength];
+    uint64_t* const in_ = in_space_ + 1;
+    uint64_t* const out_ = out_space_ + 1;
+};
+
+#define INSTANTIATE_ON_EVERY_PATH(Suite)                              \
+    INSTANTIATE_TEST_SUITE_P(                                         \
+        EveryPath, Suite, testing::Range(0, ListVectorPaths().count), \
+        [](const auto& info) { return std::string(ListVectorPaths().paths[info.param].name); })
+
+}  // namespace randflake
