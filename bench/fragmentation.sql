@@ -4,7 +4,7 @@
 --
 -- Run this in an empty database. On average, leases of these sizes fill half of the default pool.
 -- Each request replaces a random lease. The script counts after it has filled the pool ten times.
--- Its clock advances by a second for each request.
+-- The script's clock advances by a second for each request.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

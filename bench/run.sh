@@ -12,8 +12,8 @@
 # bench/results/. A full run also draws the chart in docs/charts/ and writes the tables of
 # docs/performance.md and README.md. A quick run or a run of named suites only writes to
 # bench/results/partial/. With --publish, named suites replace their former results, and the script
-# makes chart and tables again. bench/results/partial/samples.csv has the samples of the last run;
-# do not commit it.
+# makes chart and tables again. The file bench/results/partial/samples.csv has the last run's
+# samples; do not commit this file.
 #
 # BENCH_KEYS_ROWS lists the row counts of the suite keys, one for each repetition.
 

@@ -61,7 +61,7 @@ make_root() {
 }
 
 # in_root EXCHANGE ROOT COMMAND...: runs a command inside a root with its own mounts, processes and
-# IPC. At the end it removes mounts and processes of the command.
+# IPC. At the end in_root removes mounts and processes of the command.
 #
 # With EXCHANGE, the command sees this directory as /mnt, whatever the permissions of parent
 # directories. in_root discards all other writes. The command's network is a loopback, so servers of

@@ -6,9 +6,9 @@
 #   scripts/test.sh release      all of that, and stages for a release; takes hours
 #   scripts/test.sh unit         only the stages whose name contains "unit"
 #
-# A stage is one line at the end of this file: a name and its command. Its output goes to a file in
-# build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; the default
-# is the newest one installed.
+# A stage is one line at the end of this file: a name and its command. A stage's output goes to a
+# file in build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; the
+# default is the newest one installed.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -83,8 +83,8 @@ unit_tests_emulated() {
     done
 }
 
-# Runs all tests with PostgreSQL's assertions. It compiles another copy of the sources, so that it
-# can install this copy's library again without a build.
+# Runs all tests with PostgreSQL's assertions. The stage compiles another copy of the sources, so
+# that it can install this copy's library again without a build.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions

@@ -46,7 +46,7 @@ promtool=prometheus
 install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
-# in_js NPM...: runs npm in the packages' directory. If the registry is unreachable, it leaves a
+# in_js NPM...: runs npm in the packages' directory. If the registry is unreachable, in_js leaves a
 # note for test.sh, which goes on without these packages. All other errors are fatal, for example a
 # broken lock file.
 unreachable='code (E(CONN[A-Z]+|TIMEDOUT|NOTFOUND|AI_AGAIN|(HOST|NET)UNREACH|PROTO|40[137]|407|429|5[0-9][0-9])|ERR_SOCKET_TIMEOUT)$'

@@ -1,6 +1,6 @@
 \set ECHO none
--- The first value that a session makes or reads in binds a database without a fingerprint to the
--- server's secret, where the server allows the binding. The test rolls back each attempt.
+-- A session that makes or reads in a value binds an unbound database to the server's secret, if the
+-- server allows the binding. The test rolls back each attempt.
 \pset format unaligned
 \pset tuples_only on
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);

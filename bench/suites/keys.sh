@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # Measures primary keys while one session or eight sessions fill tables: time, WAL, size and density
-# of the index. Then it adds rows after a checkpoint, looks up rows, and reads the newest rows.
+# of the index. Then the suite adds rows after a checkpoint, looks up rows, and reads the newest
+# rows.
 
 suite_keys() {
     local rows sessions plural repetition label column

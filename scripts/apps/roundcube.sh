@@ -8,8 +8,8 @@
 #
 # These points caused trouble; the pages describe them:
 #   Roundcube takes the new key from currval() of a sequence: docs/drivers.md, "Move existing keys".
-#   intval() makes a wrong number of a key of the type: docs/migrating.md, "Check an existing
-#   application".
+#   The function intval() makes a wrong number of a key of the type: docs/migrating.md, "Check an
+#   existing application".
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube

@@ -34,9 +34,9 @@ sub start_with {
     start_under_clock($node);
 }
 
-# Reloads a running server with a long tolerance, which counts at its stop, because a proven restart
-# on a busy machine may take longer than clocks differ. Other servers keep the usual tolerance, and
-# hold off no longer.
+# Reloads a running server with a long tolerance, which counts at its stop. A proven restart on a
+# busy machine may take longer than clocks differ. Other servers keep the usual tolerance, and hold
+# off no longer.
 my $long = '300s';
 
 sub reload_with {
@@ -244,7 +244,7 @@ handover(
 # --- changing tolerances -------------------------------------------------------------------------
 
 # Lowers the tolerance before the first call or before the stop. The hold-off uses the greatest
-# value, and the proof the smallest.
+# value, and the proof uses the smallest.
 handover(
     'lowered in a handover',
     sub {

@@ -479,7 +479,7 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
 }
 
 # The server gives back a lease that ends later than 60 seconds and the tolerated difference of
-# clocks from now. It cannot take back an end that it has announced on disk.
+# clocks from now. The server cannot take back an end that it has announced on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

@@ -64,7 +64,7 @@ clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
 my @made = split /\n/, $node->safe_psql('postgres', 'SELECT id FROM made ORDER BY n');
 
-# Adds to the known answers of test/unit/vectors_test.cpp that servers use all numbers.
+# Checks that servers use all numbers, beyond the known answers of test/unit/vectors_test.cpp.
 attempts_of('one identifier');
 cmp_ok(abs($_ - 10000), '<', 6 * 71, '  half of a second are negative')
   for split /\n/, $node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
@@ -211,7 +211,8 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# No server issues a second's lower end. The test takes all numbers of node ids 0 and 1 in a second.
+# No server issues the identifier at a second's lower end. The test takes all numbers of node ids 0
+# and 1 in a second.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');

@@ -215,7 +215,7 @@ my $differs = {
     hint => qr/delete them and its rows in the table "randflake_key"/ };
 sub differs {
     my ($test_name, @file) = @_;
-    # The server has used the second secret. Now it reads but makes no values.
+    # The server has used the second secret. Now the server reads, but makes no values.
     restart_with(@file);
     reads_old("$test_name: old values are read");
     error_is($node, $_, '55000', $differs, "  refused: $_")

@@ -78,8 +78,8 @@ my $databases = 0;
 
 # Restores as a role into a new database with the extension. Returns success, errors and the
 # database's name. Options:
-#   plain, custom   options of psql or pg_restore
-#   before          SQL that a superuser runs first
+# - `plain` or `custom` has options of psql or pg_restore.
+# - `before` has SQL that a superuser runs first.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

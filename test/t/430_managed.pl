@@ -68,7 +68,7 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# Compares 53-bit identifiers in the same way, and masks in every kind of text.
+# Compares 53-bit identifiers, and masks in every kind of text.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql

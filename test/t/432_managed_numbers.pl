@@ -1,6 +1,6 @@
-# Checks that the managed script gives out numbers as its model does, also to sessions that the test
-# pauses and cancels, and across crashes and restarts. Copies of a database must give out no
-# numbers. RANDFLAKE_ROUNDS sets the number of crashes.
+# Checks that the managed script gives out numbers as its model does. The test pauses and cancels
+# sessions, crashes and restarts the server. Copies of a database must give out no numbers.
+# RANDFLAKE_ROUNDS sets the number of crashes.
 
 use Docs;
 use FindBin;

@@ -374,8 +374,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, like psql's \gexec. The option count limits the steps; kill first kills
-# each step; load checks that programs continue after each step; all includes step 8.
+# Runs the remaining steps, like psql's \gexec. The option count limits the steps, kill kills each
+# step first, load checks that programs go on, and all includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');

@@ -1,6 +1,6 @@
-// Runs the explorer on broken protocols. Each leaves out one measure of generator.h, and the
-// explorer must find a violation. This shows that the explorer can fail, and that the protocol
-// needs each measure.
+// Runs the explorer on broken protocols. Each protocol leaves out one measure of generator.h, and
+// the explorer must find a violation. So the explorer can fail, and the protocol needs each
+// measure.
 
 #include <gtest/gtest.h>
 

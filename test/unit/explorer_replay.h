@@ -1,10 +1,10 @@
 // Runs a call one shared operation at a time, by replay.
 //
 // A list of values that a call has seen stands for the call: loads, results of compare-and-swaps,
-// clock readings. For the next step the call runs again from its start. It gets the values of the
-// list, then performs exactly one new operation on the shared cells, and a longjmp stops it before
-// the next operation. This explores the shipped code unchanged. (The core keeps no objects on the
-// stack that need destruction. Exceptions would work too, at three times the cost.)
+// clock readings. For the next step the call runs again from its start. The call gets the values of
+// the list, then performs exactly one new operation on the shared cells. A longjmp stops the call
+// before the next operation. So the explorer runs the shipped code unchanged. (The core keeps no
+// objects on the stack that need destruction. Exceptions would work too, at three times the cost.)
 //
 // The clock may show any time at any moment, so a reading belongs to the next shared operation.
 

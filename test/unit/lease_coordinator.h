@@ -305,8 +305,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // A later lease of some of this lease's node ids shows that other holders may have used the
-        // rest.
+        // After a later lease of some of these node ids, other holders may have leased the rest.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);

@@ -1,8 +1,8 @@
 // Prints steps of the model of managed/randflake.sql in many states, one on a line, for
 // test/t/432_managed_numbers.pl. A line has the second and n of `numbers` and the position,
-// relative to the clock's. Then follows the action of a lone session: it waits, or takes a number.
-// If it takes one, the line has the new position and the counts of values drawn from `tickets`,
-// `hops` and `leaps`. With an argument, the server takes over.
+// relative to the clock's. Then the line has the action of a lone session, which waits or takes a
+// number. If the session takes one, the line has the new position and the counts of values drawn
+// from `tickets`, `hops` and `leaps`. With an argument, the server takes over.
 
 #include <cstdio>
 

@@ -174,7 +174,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A case's value is its second, or 0 if the value stands for a second.
+// The ring is "A B100 C200". A value has its second, or 0 if it stands for a second.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {

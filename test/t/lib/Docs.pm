@@ -3,9 +3,9 @@
 # A block stands between ``` lines; the word after the first ``` is its language. An HTML comment on
 # the line before a block, invisible to readers, says how tests use the block:
 #
-#   <!-- run by test/t/310_sharding.pl: NAME -->   that test runs it under this name
-#   <!-- not run: REASON -->                  no test can run it
-#   <!-- fails: PATTERN -->                   it must fail with this error
+# - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
+# - `<!-- not run: REASON -->`: no test can run the block.
+# - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
 # test/t/390_docs.pl runs SQL blocks without such a comment, in the document's order.
 
@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# Returns all blocks of a document in order: hashes of language, text, line (of the text's first
-# line), and the comment's contents: test and name, or not_run, or fails.
+# Returns all blocks of a document in order, as hashes. A hash has the language, the text, the first
+# line's number, and from the comment test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);

@@ -7,7 +7,7 @@ use Randflake;
 
 our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops);
 
-# Makes the schema hostile, for every role.
+# Makes the schema named hostile, for every role.
 sub hostile_schema {
     return <<'SQL';
 CREATE SCHEMA hostile;

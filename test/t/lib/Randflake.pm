@@ -1,6 +1,6 @@
 # Gives the TAP tests configured servers, errors in parts, background sessions, settable clocks, and
-# checks of identifiers and for secrets. It also imports strict, warnings, Test::More and
-# PostgreSQL's test modules into its user.
+# checks of identifiers and for secrets. Also imports strict, warnings, Test::More and PostgreSQL's
+# test modules into its user.
 
 package Randflake;
 
@@ -42,10 +42,10 @@ sub functions_of {
 }
 
 # Initializes and configures a server without a start. Options:
-#   settings   see configure; by default a node id and a secret
-#   conf       more lines for postgresql.conf
-#   init       arguments of PostgreSQL::Test::Cluster's init
-#   install_path  directory of the server's programs, as in PostgreSQL::Test::Cluster
+# - `settings` are those of configure, by default a node id and a secret.
+# - `conf` has more lines for postgresql.conf.
+# - `init` has arguments of PostgreSQL::Test::Cluster's init.
+# - `install_path` is the directory of the server's programs, as in PostgreSQL::Test::Cluster.
 sub new_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name,
@@ -57,8 +57,8 @@ sub new_server {
     return $node;
 }
 
-# Starts a new server, with extensions in the database postgres. Option:
-#   extensions   their names; default randflake
+# Starts a new server, with extensions in the database postgres. The option `extensions` has their
+# names; the default is randflake.
 sub start_server {
     my ($name, %options) = @_;
     my $extensions = delete $options{extensions} // ['randflake'];

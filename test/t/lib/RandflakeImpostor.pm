@@ -1,6 +1,6 @@
-# Plays a server that speaks enough of PostgreSQL's protocol to receive a request for a lease. It
-# answers as a test wants, with any row or with garbage. It listens at a Unix socket in its own
-# process, and starts a process for each connection.
+# Plays a server that speaks enough of PostgreSQL's protocol to receive a request for a lease. The
+# impostor answers as a test wants, with any row or with garbage. The impostor listens at a Unix
+# socket in its own process, and starts a process for each connection.
 
 package RandflakeImpostor;
 
@@ -77,9 +77,8 @@ sub connstr {
 }
 
 # Treats new connections in this way, and cuts open connections. Each function gets the connection:
-#   startup    replaces the welcome, after the client's first message
-#   answer     replaces the answer to a request, whose text it gets; the parse and bind are
-#              confirmed
+# - `startup` replaces the welcome, after the client's first message.
+# - `answer` gets the text of a request, and replaces the answer after the confirmed parse and bind.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

@@ -50,8 +50,8 @@ sub start_in_fleet {
     }
 }
 
-# Makes a server with these settings, and starts it unless `start` is false. Other options:
-#   conf   lines for postgresql.conf
+# Makes a server with these settings, and starts it unless `start` is false. `conf` has lines for
+# postgresql.conf.
 sub _copy_of_template {
     my ($fleet, $name, $settings, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name);
@@ -62,7 +62,8 @@ sub _copy_of_template {
     return $node;
 }
 
-# Makes a coordinator with short leases. It has the secret, because it checks all identifiers.
+# Makes a coordinator with short leases. The coordinator has the secret, because it checks all
+# identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);

@@ -7,8 +7,9 @@ use Randflake;
 
 our @EXPORT = qw(managed_server install_managed as_owner);
 
-# Starts a server without the library, with a database app. Its owner, the role owner, has no other
-# privileges. `conf` goes into postgresql.conf; PostgreSQL::Test::Cluster explains `install_path`.
+# Starts a server without the library, with a database app. Its owner is the role owner, which has
+# no other privileges. `conf` goes into postgresql.conf; PostgreSQL::Test::Cluster explains
+# `install_path`.
 sub managed_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());

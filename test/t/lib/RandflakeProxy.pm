@@ -28,10 +28,10 @@ sub new {
 }
 
 # Sets how the proxy treats connections, including open ones:
-#   pass       passes everything on
-#   cut        breaks the connection before the answer to a request for a lease, which the
-#              coordinator has received and granted
-#   hang       accepts connections and sends nothing
+# - `pass` passes everything on.
+# - `cut` breaks the connection before the answer to a request for a lease, which the coordinator
+#   has granted.
+# - `hang` accepts connections and sends nothing.
 sub set_mode {
     my ($self, $mode) = @_;
     open my $out, '>', "$self->{mode_file}.new" or die "could not write $self->{mode_file}: $!";

@@ -1,9 +1,9 @@
 # Runs SQL faster than PostgreSQL::Test::Cluster, which starts a psql for each call: psql takes four
 # times as long as its session. This module replaces `psql` (hence `safe_psql`) and
 # `poll_query_until`, and sends pure SQL to the server through DBD::Pg. Each call still has its own
-# session, and each statement its own transaction. Results and errors look as psql prints them,
-# except for line numbers in errors and results of rules. psql still runs everything that needs
-# psql.
+# session, and each statement has its own transaction. Results and errors look as psql prints them,
+# except for line numbers in errors and results of rules. The program psql still runs everything
+# that needs psql.
 
 package RandflakeSessions;
 

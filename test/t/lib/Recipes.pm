@@ -122,18 +122,16 @@ SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FRO
     UNION ALL SELECT tableoid, xmin, cmin FROM purchase WHERE item LIKE 'bulk %') AS rows
 SQL
 
-# Runs a recipe:
-#   name
-#   files    names of its blocks, which are the names of its files
-#   programs names of its files in test/recipes
-#   needs    pairs of a requirement and whether it is met
-#   tables   true if the tables exist before it
-#   model    true for a mapper, which prints everything; the default without tables
-#   packages the directory with the node_modules it uses
-#   prepare  commands before it
-#   run      the command
-#   also     more files, by name
-#   after    commands after it; they may make the tables again, in the database "again"
+# Runs a recipe with a `name`. The other arguments:
+# - `files` has the names of its blocks, which are the names of its files.
+# - `programs` has the names of its files in test/recipes.
+# - `needs` has pairs of a requirement and whether the machine meets it.
+# - `tables` is true if the tables exist before the recipe runs.
+# - `model` is true for a mapper, which prints everything; the default without tables.
+# - `packages` is the directory with the recipe's node_modules.
+# - `prepare` has commands that run first, and `run` has the recipe's command.
+# - `also` has more files, by name.
+# - `after` has commands that run last. They may make the tables again, in the database "again".
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
