@@ -28,84 +28,56 @@ const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochM
                            .node_ids = 2,
                            .most_wanted = 1};
 
-struct WindowFirst : ShippedCore {
+enum class Fault {
+    kWindowFirst,       // loads the window before the word
+    kPlainStore,        // moves the word without a check that it still equals the loaded word
+    kStaleReservation,  // retries the same numbers after a lost compare-and-swap
+    kWordTooShort,      // moves the word past only the first number of a reservation
+    kWindowTooLong,     // accepts a tick if the second after it is in the window
+    kOpenedFirst,       // opens the new window before the slot has its word
+    kBackInTime,        // changes to any window that is not used, even an earlier window
+};
+using enum Fault;
+
+template <Fault fault>
+struct BrokenReserve : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
         for (;;) {
-            const Window seen = Window::FromWord(window.load());
+            Window seen{};
+            if (fault == kWindowFirst)
+                seen = Window::FromWord(window.load());
             uint64_t word = slot.load();
-            const Reservation reservation = NextReservation(layout, word, clock(), seen, wanted);
-            if (reservation.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, reservation.first + reservation.count - 1))
+            const Tick now = clock();
+            if (fault != kWindowFirst)
+                seen = Window::FromWord(window.load());
+            if (fault == kWindowTooLong && !seen.closed())
+                seen.end = seen.end + 1;
+            const Reservation reservation = NextReservation(layout, word, now, seen, wanted);
+            if (reservation.outcome != Outcome::kReserved)
                 return reservation;
-        }
-    }
-};
-
-// Moves the word without a check that it still equals the loaded word.
-struct PlainStore : ShippedCore {
-    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
-                               uint32_t wanted, auto clock) {
-        const uint64_t word = slot.load();
-        const Reservation reservation =
-            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-        if (reservation.outcome == Outcome::kReserved)
-            slot.store(reservation.first + reservation.count - 1);
-        return reservation;
-    }
-};
-
-// Retries the same numbers after a lost compare-and-swap.
-struct StaleReservation : ShippedCore {
-    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
-                               uint32_t wanted, auto clock) {
-        uint64_t word = slot.load();
-        const Reservation reservation =
-            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-        if (reservation.outcome == Outcome::kReserved)
-            while (!slot.compare_exchange_strong(word, reservation.first + reservation.count - 1)) {
+            const uint64_t moved =
+                reservation.first + (fault == kWordTooShort ? 0 : reservation.count - 1);
+            if (fault == kPlainStore) {
+                slot.store(moved);
+                return reservation;
             }
-        return reservation;
-    }
-};
-
-// Moves the word past only the first number of a reservation.
-struct WordTooShort : ShippedCore {
-    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
-                               uint32_t wanted, auto clock) {
-        for (;;) {
-            uint64_t word = slot.load();
-            const Reservation reservation =
-                NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-            if (reservation.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, reservation.first))
-                return reservation;
+            do {
+                if (slot.compare_exchange_strong(word, moved))
+                    return reservation;
+            } while (fault == kStaleReservation);
         }
     }
 };
 
-uint64_t Before(const Layout& layout, Window window, uint64_t node_id) {
-    uint64_t word = 0;
-    WordBefore(layout, window, node_id, &word);
-    return word;
-}
-
-// Opens the new window before the slot has its word.
-struct OpenedFirst : ShippedCore {
+template <Fault fault>
+struct BrokenChange : ShippedCore {
     static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
                              const auto&...) {
-        window.store(next.ToWord());
-        set.slot(0).store(Before(set.layout, next, node_id));
-        return true;
-    }
-};
-
-// Changes to any window that the server has not used, even an earlier window.
-struct BackInTime : ShippedCore {
-    static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
-                             const auto&...) {
-        window.store(0);
-        set.slot(0).store(Before(set.layout, next, node_id));
+        window.store(fault == kOpenedFirst ? next.ToWord() : 0);
+        uint64_t word = 0;
+        WordBefore(set.layout, next, node_id, &word);
+        set.slot(0).store(word);
         window.store(next.ToWord());
         return true;
     }
@@ -136,24 +108,6 @@ struct RangeEnteredAnywhere : ShippedCore {
     }
 };
 
-// Accepts a tick if the second after it is in the window.
-struct WindowTooLong : ShippedCore {
-    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
-                               uint32_t wanted, auto clock) {
-        for (;;) {
-            uint64_t word = slot.load();
-            const Tick now = clock();
-            Window seen = Window::FromWord(window.load());
-            if (!seen.closed())
-                seen.end = seen.end + 1;
-            const Reservation reservation = NextReservation(layout, word, now, seen, wanted);
-            if (reservation.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, reservation.first + reservation.count - 1))
-                return reservation;
-        }
-    }
-};
-
 // Gives the new window to the slots of one layout only.
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
@@ -176,16 +130,17 @@ TEST(ExplorerFinds, EachBrokenProtocol) {
     runs_of_two.most_wanted = 2;
     Scenario ranges = kOneLayout;
     ranges.ranges = true;
-    ExpectViolation<WindowFirst>("number 3/0/0 is outside the window", kOneLayout);
-    ExpectViolation<PlainStore>("number 1/0/0 is reserved twice", kOneLayout);
-    ExpectViolation<StaleReservation>("number 1/0/0 is reserved twice", kOneLayout);
-    ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice", runs_of_two);
-    ExpectViolation<OpenedFirst>("number 2/0/0 is outside the window", kOneLayout);
-    ExpectViolation<BackInTime>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<BrokenReserve<kWindowFirst>>("number 3/0/0 is outside the window", kOneLayout);
+    ExpectViolation<BrokenReserve<kPlainStore>>("number 1/0/0 is reserved twice", kOneLayout);
+    ExpectViolation<BrokenReserve<kStaleReservation>>("number 1/0/0 is reserved twice", kOneLayout);
+    ExpectViolation<BrokenReserve<kWordTooShort>>("number 1/0/1 is reserved twice", runs_of_two);
+    ExpectViolation<BrokenChange<kOpenedFirst>>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<BrokenChange<kBackInTime>>("number 2/0/0 is outside the window", kOneLayout);
     ExpectViolation<SealedByClosing>("number 1/0/0 is outside the window", kOneLayout);
     ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window", kOneLayout);
     ExpectViolation<RangeEnteredAnywhere>("number 2/0/0 is outside the window", ranges);
-    ExpectViolation<WindowTooLong>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<BrokenReserve<kWindowTooLong>>("number 2/0/0 is outside the window",
+                                                   kOneLayout);
     ExpectViolation<OneSetChanged>("number 4/0/0 is outside the window", kTwoLayouts);
     ExpectViolation<OneSetSealed>("number 2/0/0 is outside the window", kTwoLayouts);
 }
