@@ -1,11 +1,11 @@
-# Checks that a lease outlives its holder: it crashes a session and the postmaster, and restarts the
+# Checks that a lease outlives its holder. Crashes a session and the postmaster, and restarts the
 # server, while the coordinator is away or would grant no other lease. Checks also that no server
-# resumes a lease wrongly: after the disk was set back, without the marker, in a hard-linked copy
-# beside the original, with another number of node ids.
+# resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
+# original, or with another number of node ids.
 #
-# RANDFLAKE_ROUNDS sets how many sessions are killed in a row. This prints the table of
-# docs/leases.md, the longest time in which a session that calls every 10 ms gets no identifier, with
-# leases of 60 seconds:
+# RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command prints the
+# table of docs/leases.md: the longest time in which a session that calls every 10 ms gets no
+# identifier, with leases of 60 seconds.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
@@ -27,7 +27,7 @@ my %ways = (
     'an immediate restart' => sub { $_[0]->stop('immediate'); $_[0]->start },
     'a fast restart' => sub { $_[0]->restart });
 
-# Ten seconds from an event on.
+# Measures ten seconds from an event on.
 sub longest_gap {
     my ($node, $what) = @_;
     wait_for_lease($node);
@@ -111,7 +111,7 @@ $coordinator->stop('immediate');
 goes_on_after("without the coordinator, $_", $ways{$_}) for sort keys %ways;
 log_has($holder, qr/LOG:  lease $lease of node ids is not given back/, 'a stop keeps what it cannot give back');
 
-# No call in between.
+# Makes no call between two restarts.
 for (1 .. 3) {
     $holder->stop(qw(fast immediate)[$_ % 2]);
     $holder->start;
@@ -128,7 +128,7 @@ for (1 .. $ENV{RANDFLAKE_ROUNDS} // 10) {
 goes_on('sessions are killed in a row');
 end_load($fleet, $holder);
 
-# --- the coordinator is back
+# --- renewal
 
 $coordinator->start;
 my $end = $coordinator->safe_psql('postgres', "SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
@@ -138,7 +138,7 @@ $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) >
   or die 'the lease is not renewed';
 goes_on('renewed at once');
 
-# A request ends with its worker, however that ends.
+# A request ends when its worker ends in any way.
 my $stopped = postmaster_of($coordinator);
 kill 'STOP', $stopped or die;
 $holder->reload;
@@ -153,11 +153,11 @@ $holder->wait_for_log(qr/reinitializing.*database system is ready to accept conn
 goes_on('while the coordinator hangs');
 kill 'CONT', $stopped or die;
 
-# --- who may not resume
+# --- refused resumption
 
 configure_pool('max_nodes_per_role => 1000');
 
-# Waits for another lease after `what`, which the stopped server does not notice.
+# Stops the server, runs `what`, and checks that the server starts with another lease.
 sub does_not_go_on {
     my ($test_name, $what, %settings) = @_;
     load_on($fleet, $holder);
@@ -189,7 +189,7 @@ $snapshot = snapshot($holder);
 sleep 3;
 does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
 
-# A use of static node ids in between forgets the lease.
+# A server that uses static node ids forgets its lease.
 wait_for_lease($holder);
 $holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
 $holder->stop('immediate');
@@ -203,7 +203,7 @@ wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
 $lease = lease_of($holder);
 
-# A standby has its primary's lease in its copy of the state, but its postmaster did not take it.
+# A standby's state has the primary's lease, but the standby's postmaster did not take this lease.
 $holder->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($holder, 'standby', has_streaming => 1);
@@ -218,7 +218,7 @@ end_load($fleet, $standby);
 $standby->stop;
 
 # An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts
-# beside it only without postmaster.pid and the shared memory that this names.
+# beside the orphan only without postmaster.pid and the shared memory that postmaster.pid names.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
@@ -241,12 +241,12 @@ kill 'CONT', $orphan;
 wait_until_gone($orphan);
 $holder->stop('immediate');
 end_load($fleet, $holder);
-# Takes the lock, and goes on with the lease of the one that wrote the state last.
+# The server takes the lock, and goes on with the lease in the last written state.
 $holder->start;
 wait_for_lease($holder);
 $lease = lease_of($holder);
 
-# A hard-linked copy beside the server has its identity, marker and state, but not the lock.
+# A hard-linked copy has the server's identity, marker and state, but lacks the lock.
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;
@@ -260,7 +260,7 @@ wait_for_lease($holder);
 is(lease_of($holder), $lease, '  and the server its own');
 end_load($fleet, $_) for $holder, $beside;
 
-# A lease that was given back is not resumed.
+# A server does not resume a lease that it has given back.
 $beside->stop;
 gave_back($coordinator, $beside, 1, 'a stop with the coordinator gives the lease back');
 $holder->stop;

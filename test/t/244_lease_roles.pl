@@ -22,14 +22,14 @@ is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
-# --- what one role sees of another ---------------------------------------------------------------
+# --- activity ------------------------------------------------------------------------------------
 
-# Their requests wait for a session that changes the pool.
+# The holders' requests wait for a session that changes the pool.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
-# Two, and on a slow machine also earlier ones, which end on the coordinator by themselves.
+# Each holder has a request. A slow machine may have earlier requests, which end by themselves.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or die 'nobody asks';
 my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
     extra_params => [ '-U', 'first' ]);
@@ -42,9 +42,9 @@ $lock->query_safe('ROLLBACK');
 $lock->quit;
 wait_for_status($_, 'lease_error IS NULL') for @holders;
 
-# --- what one role can do with a lease of another ------------------------------------------------
+# --- foreign leases ------------------------------------------------------------------------------
 
-# Of the first server's lease, what an attacker may know
+# An attacker may know these facts of the first server's lease.
 my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
 SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1' ORDER BY lease_id DESC LIMIT 1
 SQL
@@ -64,7 +64,7 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # Under another session name neither
+    # A role that both roles are members of does not help an attacker.
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
@@ -72,7 +72,7 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
 is($coordinator->safe_psql('postgres', "SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
     't', 'the lease is its holder\'s');
 
-# --- bounds on a role ----------------------------------------------------------------------------
+# --- bounds --------------------------------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
 my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
@@ -87,10 +87,9 @@ my ($free_at) = $error->{text} =~ /^COLUMN NAME:  (\d+)$/m;
 cmp_ok(abs(($free_at // 0) - time), '<=', 6, '  and when its first lease ends');
 is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
-# --- a transaction that stays open ---------------------------------------------------------------
+# --- open transactions ---------------------------------------------------------------------------
 
-# A role can keep its transaction open under any session limits. Others do not wait for it: these go
-# on meanwhile.
+# A role can keep its transaction open under any session limits. Other roles go on without a wait.
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
@@ -102,7 +101,7 @@ sub as_role {
     return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
 }
 my ($open, $mine) = (as_role('second'), as_role('first'));
-# Which ones depends on the number of the lease, that is, on how often the servers asked before.
+# The granted node ids depend on the number of the lease, and so on earlier requests.
 my @leased = split /\n/, $open->query_safe("BEGIN; $leases; $leases");
 push @leased, $mine->query_safe($leases);
 is(scalar(keys %{ { map { $_ => 1 } grep { /^[0-7]$/ } @leased } }), 3,
@@ -123,7 +122,7 @@ like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with
 my $again = $open->query_safe("ROLLBACK; $leases");
 ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
-# A renewal of a lease that has ended here, though its holder disagrees, and a grant of its node id.
+# A holder renews a lease that the coordinator counts as ended. Another role asks for its node id.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
 my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }
@@ -137,8 +136,8 @@ is($refused->{sqlstate}, '55P03', 'it is being granted: the renewal does not wai
 $mine->query_safe('COMMIT');
 is(error_of($coordinator, renewal(), user => 'second')->{sqlstate}, '55000', '  but then it is');
 
-# A grant that pauses between its look at an ended lease and locking it, under the test's clock. Meanwhile a renewal
-# extends the lease by a second. And concurrent grants of a role that may have one.
+# Under the test's clock, a grant pauses between its look at an ended lease and the lock. Meanwhile
+# a renewal extends the lease by a second. Then a role that may have one grant asks twice at once.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
 my ($take, $clock) = map { $coordinator->safe_psql('postgres', "SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(take clock);
 my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(NULL) + 100');
@@ -170,16 +169,16 @@ $coordinator->safe_psql('postgres', $clock);
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 131072)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
 
-# --- what a role cannot do -----------------------------------------------------------------------
+# --- prepared transactions -----------------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_grants_per_role => 60000)');
 is(error_of($coordinator, "BEGIN; $leases; PREPARE TRANSACTION 'leased'", user => 'second')->{sqlstate},
     '0A000', 'a transaction that leased cannot be prepared');
 is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PREPARED 'other'"), 1,
     '  others can');
-# --- who changes the pool ------------------------------------------------------------------------
+# --- pool changes --------------------------------------------------------------------------------
 
-# A change of the pool waits for leasing transactions, and ends those older than 20 seconds.
+# A change of the pool waits for leasing transactions, and ends transactions older than 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
@@ -193,7 +192,7 @@ is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity 
     0, '  when that session has ended');
 $open->{run}->kill_kill;
 
-# Sessions that take turns, never reach that age, and return when they are ended.
+# Sessions take turns, stay younger than 20 seconds, and return after their end.
 my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
 append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
@@ -224,10 +223,10 @@ $coordinator->poll_query_until('postgres', q{SELECT count(pg_terminate_backend(p
 $_->finish for @turns;
 $mine->quit;
 
-# --- a fleet beside a hostile role ---------------------------------------------------------------
+# --- hostile role --------------------------------------------------------------------------------
 
-# A server whose role has another default isolation level keeps its leases under all of these at
-# once. RANDFLAKE_SECONDS sets the duration.
+# Another default isolation level and all these attacks at once cost a server no lease.
+# RANDFLAKE_SECONDS sets the duration.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';
