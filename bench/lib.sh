@@ -5,7 +5,7 @@
 #
 #     suite,item,metric,unit,repetition,value,base
 #
-# The summary divides an item's value by the value of `base` in each repetition.
+# The summary divides a value by the value of the item `base` in the same repetition.
 
 say() {
     echo "$*" >&2

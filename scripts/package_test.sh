@@ -29,7 +29,7 @@ build_package() {
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
     # Checks that the build left no file in the source: the next package would contain it.
     diff <(echo "$before") <(echo "$after")
-    # lintian expects a request for the package, which only an upload to Debian's archive closes.
+    # lintian expects that a first upload closes a request for the package, as in Debian's archive.
     run_as nobody lintian --fail-on error,warning --info \
         --suppress-tags initial-upload-closes-no-bugs ../*.changes
 }

@@ -1,6 +1,6 @@
-// Replaces randflake/v2 if npm lacks the package randflake. It has the part of the interface in
-// docs/leases-reference.md. It follows the cipher's definition (see src/core/identifier/cipher.h)
-// instead of the extension's code, so that both implementations check each other.
+// Replaces randflake/v2 where the npm package randflake is missing, with the interface in
+// docs/leases-reference.md. It follows the cipher's definition in src/core/identifier/cipher.h, not
+// the extension's code, so that both implementations check each other.
 
 const EPOCH = 1730000000;
 const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;

@@ -393,7 +393,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // If the mark is near the clock, the request ends just before the mark.
+            // If the mark is near the clock, the holder names an end just before the mark.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,

@@ -55,7 +55,7 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error, of which newer versions of DBD::Pg may have only fields.
+# Returns the last statement's error. After a cancellation, newer DBD::Pg has only its fields.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
