@@ -102,7 +102,7 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Keeps the caller's PG_CONFIG, or sets it to the newest installed PostgreSQL's. Installs a missing
+# Keeps the caller's PG_CONFIG, or sets it for the newest installed PostgreSQL. Installs a missing
 # server and its headers.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then

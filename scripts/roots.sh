@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034 # callers use these variables
-# Makes bare Debian roots and runs commands inside them. Source it after lib.sh, from the root of
-# the checkout, or inside a root.
+# Makes bare Debian roots and runs commands inside them. Source this file after lib.sh, from the
+# root of the checkout, or inside a root.
 
 [ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
 

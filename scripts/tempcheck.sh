@@ -6,8 +6,8 @@
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
 # A NAME may have its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH). prove gets PROVE_FLAGS. The default, -j8 --timer, runs eight files at a time, because most
-# of them wait. VECTOR_PATH sets randflake.vector_path.
+# PATH). The program prove gets PROVE_FLAGS. The default, -j8 --timer, runs eight files at a time,
+# because most of them wait. VECTOR_PATH sets randflake.vector_path.
 #
 # A server refuses to run as root, so root becomes the user postgres, or the user nobody if postgres
 # is missing. The tests run in a temporary directory of that user, which stays for inspection if a

@@ -18,7 +18,7 @@ suite_copy() {
 }
 
 # copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", the base
-# first. For each line it prints SQL that fills a table and prints its samples.
+# first. For each line copy_into prints SQL that fills a table and prints samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

@@ -26,7 +26,7 @@ cat >>"$root/etc/roundcube/config.inc.php" <<END
 END
 
 in_database() { psql -qX -v ON_ERROR_STOP=1 "$@"; }
-# The expression $1 makes keys. In it %1$s is the sequence's name.
+# The expression $1 makes keys, and %1$s in $1 is the sequence's name.
 convert() {
     in_database -v default="$1" <<'END'
 SELECT format('ALTER TABLE %I ALTER %I TYPE bigint', table_name, column_name)

@@ -120,7 +120,7 @@ $node->start;
 
 # --- a stopped backend --------------------------------------------------------------------------
 
-# A stopped backend finds, when it continues, that its second and its window are over.
+# A stopped backend continues after the end of its second and its window.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);

@@ -89,8 +89,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The tests below pass only if CLOCK_REALTIME_COARSE, the identifiers' clock, is the test's clock,
-# and if CLOCK_BOOTTIME, the reference for jumps, is the system's clock.
+# The tests below pass only under the right clocks. Identifiers use the test's
+# CLOCK_REALTIME_COARSE, and jumps refer to the system's CLOCK_BOOTTIME.
 
 # --- back ----------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ use Randflake;
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# The rate grows over six hours: some seconds hold one value, some hold many, and some a frequent
-# value. The bins of "few" are minutes wide.
+# The rate grows over six hours: some seconds hold one value, some hold many, and some hold a
+# frequent value. The bins of "few" are minutes wide.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);

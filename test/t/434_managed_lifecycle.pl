@@ -1,5 +1,5 @@
-# Takes a database with the managed script through its life, also as an extension of pg_tle. Dumps,
-# restores and moves the database, and installs a later version of the script over the former.
+# Dumps, restores and moves a database with the managed script, also as an extension of pg_tle.
+# Installs a later version of the script over the former version.
 
 use Docs;
 use Randflake;

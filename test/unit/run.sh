@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh FILTER SHARDS PROGRAM...: runs the matching tests of the programs, each program in SHARDS
-# parts at most. RUNNER runs a program's tests, LISTER lists them.
+# parts at most. RUNNER runs a program's tests, and LISTER lists the tests.
 
 set -euo pipefail
 . ../../scripts/lib.sh
