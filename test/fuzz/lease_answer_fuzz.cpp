@@ -14,7 +14,6 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-// All requests have these shapes.
 constexpr AnswerShape kShapes[] = {
     {7,
      {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8, AnswerType::kInt8,

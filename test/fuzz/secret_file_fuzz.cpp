@@ -95,7 +95,6 @@ void CheckText(const std::string& text) {
     else
         CheckRefused(text, result);
 
-    // Ignored lines
     SecretList commented;
     const SecretFileResult below = Parse("# " + std::string(kFirst) + "\n\r\n" + text, &commented);
     Check(below.error == result.error && (result.line == 0 || below.line == result.line + 2));

@@ -87,7 +87,6 @@ public:
 
     void LookedAt(PoolLook* look) const { current_.coordinator.LookedAt(identity_, now(), look); }
 
-    // Sets the static node ids of the coordinator's server.
     void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
 
     void TakeBackup() { backup_ = current_; }

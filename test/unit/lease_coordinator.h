@@ -346,7 +346,6 @@ public:
         return true;
     }
 
-    // Returns the number of deleted leases.
     std::optional<int64_t> Purge(uint64_t identity, int64_t now, int64_t keep_ms) {
         refusal_ = Refusal::kNone;
         if (keep_ms < 0)
@@ -464,7 +463,6 @@ public:
         return true;
     }
 
-    // Withdraws the last secret.
     bool RemoveSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint) {
         refusal_ = Refusal::kNone;
         LockPool(identity, now);

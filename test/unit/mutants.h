@@ -129,7 +129,6 @@ constexpr bool BreaksPromise(Mutant mutant) {
     }
 }
 
-// Breaks a rule of the holder.
 class Holder : public LeaseHolder {
 public:
     Mutant mutant = kNothing;
@@ -174,7 +173,6 @@ inline StartPlan OpenAt(StartPlan plan, Second second) {
     return plan;
 }
 
-// Breaks a rule of PlanStart.
 inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowState& found,
                                  const Start& start) {
     StartPlan plan = randflake::PlanStart(error, found, start);
@@ -225,7 +223,6 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
     return randflake::PlanStart(error, weakened, other).proven ? OpenAt(plan, end) : plan;
 }
 
-// Breaks a rule of Resumes.
 inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease lease) {
     switch (mutant) {
         case kResumesAfterAnyCrash:  // of the memory, and nothing else counts
@@ -264,7 +261,6 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
     return randflake::Resumes(found, start, lease);
 }
 
-// Breaks a rule of PlanReload.
 inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
     if (mutant == kTakesSecretsOfThePresent)
         reload.skew = -reload.wall_ms.count;

@@ -10,7 +10,7 @@
 
 namespace randflake {
 
-// The rest of a text; the functions take its front off.
+// The rest of a text; the functions remove its front.
 struct TextLeft {
     const char* at = nullptr;
     const char* end = nullptr;
@@ -25,7 +25,6 @@ struct TextLeft {
         return true;
     }
 
-    // Reads exactly `digits` decimal digits.
     bool TakeNumber(int digits, int* number) {
         RANDFLAKE_ASSERT(digits >= 1 && digits <= 9);
         int value = 0;

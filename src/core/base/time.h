@@ -1,9 +1,9 @@
-// Times as types: the compiler rejects a time of one clock or epoch where another is expected. Each
-// type is one 64-bit number and costs no more than that. Only this file converts between them.
+// Times as types: the compiler rejects a time of one clock or epoch where code expects another.
+// Each type is one 64-bit number and costs no more than that. Only this file converts between them.
 //
-// The difference of two times is a duration in their unit; only such a duration can be added to
-// one. A plain number becomes a duration implicitly, because the other operand gives the unit. A
-// duration converts implicitly neither to a number nor to another unit. Times at the borders stay
+// The difference of two times is a duration in their unit. A time accepts only such a duration as a
+// summand. A plain number becomes a duration implicitly, because the other operand gives the unit.
+// A duration never converts implicitly to a number or to another unit. Times at boundaries stay
 // plain numbers: packed words, fields of a layout, the file on disk, SQL values.
 
 #pragma once

@@ -45,7 +45,7 @@ constexpr void Swap(Branch& a, Branch& b) {
     b = t;
 }
 
-// The number's little-endian bytes read as big-endian words: word i is bytes 2i and 2i+1 swapped.
+// Reads the number's little-endian bytes as big-endian words: word i is bytes 2i and 2i+1 swapped.
 constexpr Branch LoadBranch(uint64_t number, int index) {
     const auto half = static_cast<uint32_t>(number >> (32 * index));
     return {RotateLeft(static_cast<uint16_t>(half), 8),
@@ -98,7 +98,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
-    // The operations form one dependent chain. Unrolling takes the loop counter out of it.
+    // The operations form one dependent chain. Unrolling removes the loop counter from this chain.
 #pragma GCC unroll 8
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];

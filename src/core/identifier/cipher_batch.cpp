@@ -36,9 +36,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// AVX-512 VBMI2 shifts a pair of words. With the same word twice that is a rotation: one
-// instruction instead of three. Clang finds it. GCC does not, and cannot inline its intrinsic
-// through functions without that target.
+// AVX-512 VBMI2 shifts a pair of words. With the same word twice this is a rotation: one
+// instruction instead of three. Clang finds this instruction. GCC does not, and cannot inline its
+// intrinsic through functions without that target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -69,7 +69,6 @@ ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
 }
 
 #ifdef __aarch64__
-// One instruction for each of the two.
 template <>
 ALWAYS_INLINE void SwapHalves<uint64_t, 16>(Words<16>& low, Words<16>& high) {
     const auto a = reinterpret_cast<uint32x4_t>(low), b = reinterpret_cast<uint32x4_t>(high);
@@ -85,8 +84,8 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Turns four vectors of numbers into one vector of each word, and back: the four numbers at one
-// place of the vectors become the four lanes at that place. No word leaves its 64 bits, so this
+// Turns four vectors of numbers into one vector of each word, and back. The four numbers at one
+// place of the vectors become the four lanes at that place. Each word stays in its 64 bits, so this
 // takes no shuffles and does not depend on the order of bytes.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
@@ -198,8 +197,8 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... numbers the Blocks that are processed together. They are interleaved round by round, to
-// give the processor independent work, and unrolled, to stay in registers. The steps are those of
+// Group... numbers the Blocks that one call processes. It interleaves them round by round, to give
+// the processor independent work, and unrolls them, to stay in registers. The steps are those of
 // Encrypt and Decrypt in cipher.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
@@ -235,7 +234,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// Blocks processed together: enough independent work that still fits in the registers.
+// The number of Blocks in one call: enough independent work that still fits in the registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else

@@ -6,7 +6,7 @@
 // size Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002; for the number of
 // rounds Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004.
 //
-// The message of each round holds the round's number above the half that it reads. Without it all
+// The message of each round contains the round's number above the half that it reads. Otherwise all
 // even rounds would be one function and all odd rounds another, which slide attacks exploit.
 
 #pragma once

@@ -28,7 +28,7 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// One AVX-512 instruction that GCC does not find.
+// A rotation by one AVX-512 instruction that GCC does not find.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -99,7 +99,7 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
 // The word that ends a message of one word: its length.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
-// Group... numbers the vectors that are processed together, interleaved as in cipher_batch.cpp.
+// Group... numbers the vectors that one call interleaves, as in cipher_batch.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
                          Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {

@@ -3,7 +3,7 @@
 //
 // The text form of the SQL type is never a short decimal number. Otherwise a number that a table
 // used before its move to the type would, read as base 32, match another row. So the type writes a
-// text of fewer than 13 decimal digits with leading zeros, and refuses it without them.
+// text of fewer than 13 decimal digits with leading zeros, and refuses such a text without them.
 
 #pragma once
 
@@ -36,7 +36,7 @@ size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 // Strict: every byte must be a digit, in either case. Leading zeros are accepted.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
-// The same for the SQL type's text form.
+// The SQL type's text form.
 size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 TextResult ParseTypeText(const char* text, size_t length) noexcept;
 

@@ -1,13 +1,13 @@
 // The bit layout of a family of identifiers: time, node id and sequence number. Time is counted in
 // ticks of a unit since an epoch.
 //
-// A layout is data: every function takes it as an argument. With a constexpr layout the compiler
-// folds it away. Tests run the same code at reduced widths.
+// A layout is data: every function takes it as an argument, and the compiler folds a constexpr
+// layout away. Tests run the same code at reduced widths.
 //
-// A number has two forms. The raw number is time | node id | sequence from the top bit down in
-// every layout, so that numbers of one tick and node id are consecutive; the generator counts in
-// raw numbers. In the identifier, each field is at the position that the layout defines. For
-// Randflake the two are the same, before the cipher.
+// A number has two forms. In every layout the raw number is time | node id | sequence from the top
+// bit down. So numbers of one tick and node id are consecutive, and the generator counts in raw
+// numbers. In the identifier, each field is at the position that the layout defines. For Randflake
+// the two forms are equal, before the cipher.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
 // tick lies in one second of a window.
@@ -32,8 +32,8 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// Has at most 64 bits; ticks tile seconds; the end of the last tick fits in a signed 64-bit number
-// of milliseconds.
+// At most 64 bits. Ticks tile seconds. The end of the last tick fits in a signed 64-bit number of
+// milliseconds.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -57,8 +57,8 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
-    // The slots that a server with `node_ids` node ids has for this layout: none for node ids that
-    // a number cannot hold.
+    // The number of slots that a server with `node_ids` node ids has for this layout. A node id
+    // that a number cannot hold has no slot.
     constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
@@ -78,7 +78,7 @@ struct Layout {
                fields.sequence <= max_sequence();
     }
 
-    // False, with *raw untouched, when a field does not fit.
+    // Returns false, with *raw untouched, if a field does not fit.
     constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
         if (!Fits(fields))
             return false;
@@ -111,7 +111,6 @@ struct Layout {
     // Whether identifiers sort by time.
     constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
 
-    // The instant at which a tick begins.
     constexpr WallMs TickStart(uint64_t tick) const noexcept {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
@@ -122,8 +121,8 @@ struct Layout {
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Whether a tick lies in a second before this one, without a division. For Randflake it folds
-    // to a comparison.
+    // Whether a tick lies in a second before this one. Needs no division; for Randflake it folds to
+    // a comparison.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
@@ -134,7 +133,7 @@ struct Layout {
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // The window's second that a tick lies in; negative before the windows' epoch.
+    // The window's second that contains a tick; negative before the windows' epoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }
@@ -151,7 +150,7 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
 // The lowest number of each second stands for the second itself, in searches and as a partition's
-// bound. Every user can see its identifier there, so no server issues it.
+// bound. Every user can see this number's identifier there, so no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -160,7 +159,8 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// 53 bits, as a JavaScript number holds them, with the same seconds. None stands for its second.
+// 53 bits, which a JavaScript number can hold, with the same seconds. No number stands for its
+// second.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

@@ -12,7 +12,7 @@
 namespace randflake {
 namespace {
 
-// A piece of the text without surrounding blanks; the functions cut off its front.
+// A piece of the text without surrounding blanks; the functions remove its front.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -44,7 +44,6 @@ struct Piece : TextLeft {
         return at > start;
     }
 
-    // Whether the rest is one number.
     bool IsNumber(int most, int64_t* number) { return TakeUpTo(most, number) && empty(); }
 
 private:
@@ -104,7 +103,6 @@ LayoutError ParseUnit(Piece text, int64_t* unit) {
 enum Part { kTime, kNode, kSequence, kEpoch, kParts };
 constexpr const char* kPartNames[] = {"time", "node", "sequence", "epoch"};
 
-// The fields read so far.
 struct Description {
     bool given[kParts]{};
     Part order[kParts]{};  // as given
@@ -257,7 +255,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
     // Orders the fields from the top bit down. A field without bits shares its place with another
-    // one; the one with bits comes first.
+    // field, which comes first.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -25,8 +25,8 @@ struct NamedLayout {
 
 // The named families, each with its epoch.
 //
-// Discord's and Instagram's own layouts have one more bit of time, 42 and 41. That bit is the sign
-// of a bigint; they first set it in 2084 and 2046.
+// The layouts of Discord and Instagram have one more bit of time, 42 and 41. This bit is the sign
+// of a bigint; these generators first set it in 2084 and 2046.
 // Baidu's generator takes its epoch in the server's time zone; here it is UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},

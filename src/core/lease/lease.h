@@ -1,8 +1,8 @@
 // Leases of node ids, as the coordinator grants them and as their holder keeps them.
 //
 // The coordinator uses Unix seconds and last seconds, like the Randflake libraries. The server uses
-// seconds since the epoch and exclusive ends. Leases are as long and as wide as a layout of seconds
-// holds, which is Randflake's.
+// seconds since the epoch and exclusive ends. A lease spans seconds and node ids of Randflake's
+// layout.
 
 #pragma once
 
@@ -13,7 +13,6 @@
 
 namespace randflake {
 
-// The coordinator's answer to an acquisition.
 struct LeaseGrant {
     int64_t lease_id;
     int64_t first_node_id;
@@ -22,7 +21,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// A second from the coordinator. Seconds outside the layout become 0 or SecondsEnd.
+// Converts a second from the coordinator. Seconds outside the layout become 0 or SecondsEnd.
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -30,7 +29,7 @@ constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// The exclusive end for a last second from the coordinator.
+// Returns the exclusive end for a last second from the coordinator.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
     if (named_last < kWindowEpoch)
         return {0};
@@ -38,21 +37,21 @@ constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept
     return last < SecondsEnd(layout) ? last + 1 : last;
 }
 
-// The duration that a holder asks for, and the tolerated difference of clocks.
+// The duration that a holder requests, and the tolerated difference of clocks.
 struct LeaseTerms {
     Seconds duration;
     Ms skew;
 };
 
-// The latest end of a window that a holder may open or extend when its clock shows `now`. It cannot
-// take back what it announced on disk, so this keeps a coordinator from sending a window into the
-// far future.
+// The latest end of a window that a holder may open or extend when its clock shows `now`. A holder
+// cannot take back a far end that it announced on disk. This bound keeps a coordinator from causing
+// one.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// The coordinator's clock at a moment of this server, within the error in both directions.
+// The coordinator's clock at a moment of this server; `error` bounds the error in both directions.
 struct CoordinatorClock {
     UptimeMs at;  // 0: unknown
     WallMs shown;
@@ -65,9 +64,9 @@ struct CoordinatorClock {
     }
 };
 
-// The coordinator promises the rectangle. The holder, with that many slots, checks here that a
-// window of it can open; LatestEnd checks its end. A start before the layout's second 1 or after
-// its last means a wrong clock of the coordinator.
+// The coordinator promises the pair of node ids and time. The holder, with `slots` slots, checks
+// here that a window in it can open; LatestEnd checks the window's end. A start before the layout's
+// second 1 or after its last means that the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);

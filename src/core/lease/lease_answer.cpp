@@ -8,12 +8,13 @@
 namespace randflake {
 namespace {
 
-// object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
-// error says nothing about the lease: a standby, a cancelled query, a full disk.
+// object_not_in_prerequisite_state: the coordinator's functions refuse with this. Any other error
+// does not affect the lease: a standby, a cancelled query, a full disk.
 constexpr char kRefusal[] = "55000";
 // The constraint field of an error in which the coordinator disagrees about the secrets.
 constexpr char kAboutSecrets[] = "secrets";
-// configuration_limit_exceeded: no node id is free; the error has the time at which one will be.
+// configuration_limit_exceeded: no node id is free; the error has the time at which one becomes
+// free.
 constexpr char kNoneFree[] = "53400";
 
 // Digits and nothing else.
@@ -74,8 +75,9 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field has a Unix second, which every locale passes on unchanged: until when the
-// coordinator grants nothing, or the first second of a secret that the holder lacks.
+// The column field has a Unix second, which every locale leaves unchanged. The second is the one
+// before which the coordinator grants nothing, or the first second of a secret that the holder
+// lacks.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;
@@ -90,7 +92,7 @@ void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (refused_ || Is(part.sqlstate, kNoneFree))
         if (const Second second = ReadSecond(part.column, latest); second != Second{0})
             not_before_ = ToUnix(second);
-    // PostgreSQL raises that SQLSTATE for other reasons, but never with this field.
+    // PostgreSQL raises this SQLSTATE for other reasons, but never with this field.
     refused_ |= not_before_ != UnixSecond{0};
     verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
 }

@@ -2,16 +2,15 @@
 //
 // An answer is a grant only if the coordinator reported, in the expected form, that it committed:
 //
-//   - Every request is one statement, followed by the end of the exchange. The coordinator sends
-//   the
-//     row, commits, and then reports that it is ready; its transaction does not wait for the
-//     holder. So the row counts only after that report. A report of an open transaction means no
+//   - Every request is one statement, followed by the end of the exchange. A coordinator sends
+//     the row, commits, and then reports that it is ready. It never waits for the holder in
+//     between. So the row counts only after that report. A report of an open transaction means no
 //     commit.
 //   - A broken connection, an error, or an answer of any other shape is no grant.
-//   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
-//     warns, and may be lost in a failover.
+//   - A warning is no grant either. After a cancelled wait for a synchronous standby, a coordinator
+//     commits locally and warns. A failover may lose this commit.
 //
-// An error is a refusal if it says so; others say nothing about the lease.
+// An error is a refusal if it has a refusal's SQLSTATE. Other errors do not affect the lease.
 
 #pragma once
 
@@ -26,7 +25,6 @@ inline constexpr int kMaxAnswerColumns = 7;
 
 enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 
-// The expected row.
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
@@ -54,11 +52,11 @@ struct AnswerPart {
 
     Kind kind;
 
-    // Of kRow. Of more fields than kMaxAnswerColumns, only the number counts.
+    // Of kRow. If there are more than kMaxAnswerColumns fields, only their number counts.
     int field_count;
     const AnswerField* fields;
 
-    // Of kError: fields of PostgreSQL's protocol, null where they are missing.
+    // Of kError: fields of PostgreSQL's protocol, null if missing.
     const char* message;
     const char* sqlstate;
     const char* constraint;
@@ -68,12 +66,12 @@ struct AnswerPart {
 enum class AnswerVerdict : uint8_t {
     kGood,          // one row, as expected, and committed
     kRefused,       // the coordinator refuses
-    kSecrets,       // it disagrees about the secrets; see refused()
-    kError,         // an error that says nothing of the lease
-    kBroken,        // no error of the coordinator, but of the connection
+    kSecrets,       // the coordinator disagrees about the secrets; see refused()
+    kError,         // an error that does not affect the lease
+    kBroken,        // the connection failed
     kNotOneRow,     // not exactly one row
     kNotExpected,   // a row of another shape or with impossible values
-    kNotCommitted,  // a transaction was left open
+    kNotCommitted,  // the coordinator left a transaction open
 };
 
 class LeaseAnswer {
@@ -82,20 +80,20 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. True if it expects another one; else the verdict is final, but for
-    // End.
+    // Takes the next result. Returns true if it expects another one. Otherwise only End can change
+    // the verdict.
     bool Take(const AnswerPart& part) noexcept;
-    // Call after good results: whether the coordinator is in no transaction.
+    // Call after good results; `idle`: the coordinator is in no transaction.
     void End(bool idle) noexcept;
 
     AnswerVerdict verdict() const noexcept { return verdict_; }
 
-    // Whether the coordinator refuses: with another verdict than kGood.
+    // Whether the coordinator refuses; only with a verdict other than kGood.
     bool refused() const noexcept { return refused_; }
-    // The coordinator grants nothing before this second; 0: not said.
+    // The coordinator grants nothing before this second; 0: the answer names no second.
     UnixSecond not_before() const noexcept { return not_before_; }
 
-    // With kGood, within the range of their types, 0 for kVoid.
+    // Only with kGood: a value within the range of its type, 0 for kVoid.
     int64_t value(int column) const noexcept {
         RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
         RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);

@@ -57,7 +57,7 @@ LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(awaits_ != LeaseRequest::Kind::kNone);
     RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
-    // The clocks may disagree and make the lease useless, but the coordinator did its part.
+    // The coordinator did its part, even if the clocks disagree and make the lease useless.
     retry_interval_ = 0;
     if (now >= lease.end)
         return LeaseOutcome::kOver;
@@ -114,7 +114,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
-    // Compares its length from the request on, by the clock that never steps.
+    // Compares the lease's length from the request on, by the clock that never steps.
     if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;

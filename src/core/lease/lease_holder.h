@@ -1,5 +1,5 @@
-// The holder of leases: its requests to the coordinator and their times, the meaning of answers,
-// when windows open, and what to give back.
+// The holder of leases: its requests to the coordinator and their times, how it interprets answers,
+// when it opens windows, and which leases it gives back.
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
@@ -10,18 +10,18 @@
 //
 // Only a refused renewal ends a lease, never the local clock.
 //
-// A lease is a permission with an end. The window in it is written ahead in steps, by the same path
-// as that of static node ids (Server::Extend), and never beyond the lease.
+// A lease is a permission with an end. The server writes the window in it ahead in steps, by the
+// same path as for static node ids (Server::Extend), and never beyond the lease.
 //
-// A holder has up to two leases: the open one, whose node ids are in the slots, and the next one,
-// which waits for its start and for the end of the open one. Windows follow each other in time
-// (generator.h), so a holder never leaves a lease for another before its end: another coordinator
-// may grant the same node ids.
+// A holder has up to two leases. The open lease's node ids are in the slots. The next lease waits
+// for its own start and for the end of the open one. Windows follow each other in time
+// (generator.h). So a holder never leaves a lease before its end for another, because another
+// coordinator may grant the same node ids.
 //
 // Plain data, which may be copied byte by byte. All zero is a holder without leases that waits for
-// nothing. It is in shared memory; the state on disk has what resuming its leases takes, under the
-// conditions of Resumes in core/window/window_state.h. One process at a time makes changes. Clock
-// readings and random numbers are arguments.
+// nothing. The holder is in shared memory. The state on disk has what a start needs to resume the
+// leases, under the conditions of Resumes in core/window/window_state.h. One process at a time
+// makes changes. Clock readings and random numbers are arguments.
 
 #pragma once
 
@@ -41,28 +41,26 @@ struct LeaseRequest {
     UnixSecond expected_end;  // of kRenew: the holder's last second
 };
 
-// The reply to a request.
 struct LeaseReply {
     enum class Kind : uint8_t { kNone, kRefused, kGranted, kRenewed };  // kNone: nothing is certain
 
     Kind kind;
     LeaseGrant grant;       // of kGranted
     UnixSecond renewed_to;  // of kRenewed: the last second
-    bool tells_of_secrets;  // of any kind: whether the next counts
-    Second differs_from;    // from here on this server lacks a secret; 0: it lacks none
+    bool tells_of_secrets;  // of any kind: whether `differs_from` counts
+    Second differs_from;    // from this second on the server lacks a secret; 0: it lacks none
 };
 
-// The meaning of an answer.
 enum class LeaseOutcome : uint8_t {
     kGood,       // a lease was granted or renewed
-    kNotBegun,   // the same, but has not begun by this server's clock
-    kOver,       // the same, but has ended by this server's clock
+    kNotBegun,   // the same, but the lease has not begun by this server's clock
+    kOver,       // the same, but the lease has ended by this server's clock
     kUnusable,   // the grant makes no sense; ask again later
-    kTooLong,    // it ends too late: not taken; ask again later
-    kBehind,     // good, but this server's clock is behind: it ends too late
+    kTooLong,    // the lease ends too late: not taken; ask again later
+    kBehind,     // good, but this server's clock is behind: the lease ends too late
     kReplace,    // the lease cannot be renewed; acquire another at once
     kNothing,    // nothing has changed; ask again later
-    kNotAwaited  // it answers no pending request; nothing has changed
+    kNotAwaited  // the answer matches no pending request; nothing has changed
 };
 
 // A lease to give back.
@@ -82,7 +80,7 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
-    // Write copies both leases to the state on disk, Resume takes them from it. The open one then
+    // Write copies both leases to the state on disk, Resume takes them from it. The open lease then
     // has no window: see Reopened.
     void Write(Lease (&leases)[kMaxLeases]) const noexcept {
         leases[0] = open_;
@@ -93,13 +91,11 @@ public:
         open_ = leases[0];
         next_ = leases[1];
     }
-    // The one to renew.
+    // The lease to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
-    // The first second after both leases.
     Second LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
 
-    // The pending request.
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 
     // --- requests; answers to former ones then mean nothing
@@ -112,27 +108,27 @@ public:
 
     // --- answers; call these only when they are certainly committed
 
-    // For a server with that many slots. Refuses a lease that ends beyond LatestEnd and is longer
-    // than requested; see Declined.
+    // A grant for a server with this many slots. Refuses a lease that ends beyond LatestEnd and is
+    // longer than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
-    // The lease to give back, unused, after kTooLong.
+    // After kTooLong, the lease to give back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to this last second, and never shortens it. If that is beyond LatestEnd
-    // and, by the clock that never steps, longer than requested, the lease keeps its end and is not
-    // renewed again.
+    // Extends the lease to the second `last`, and never shortens it. If `last` is beyond LatestEnd
+    // and, by the clock that never steps, the lease would be longer than requested, the lease keeps
+    // its end and is not renewed again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
-    // No clear answer came, or the coordinator could not be asked.
+    // No clear answer came, or the request could not be sent.
     LeaseOutcome Unanswered() noexcept;
 
     // --- time
 
-    // The time of the next request: after two fifths of the lease, so a lease of a minute leaves 36
-    // seconds for the operator's alerts. Steps of the wall clock do not affect it. `longest` is the
-    // requested duration. Any `random` number makes it slightly earlier, so that the holders of a
-    // returning coordinator spread out.
+    // The time of the next request: after two fifths of the lease. So a lease of a minute leaves 36
+    // seconds for the operator's alerts. Steps of the wall clock do not affect the time. `longest`
+    // is the requested duration. Any `random` number makes the request slightly earlier, so that
+    // the holders of a returning coordinator spread out.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
     // The time of the next action, given that of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
@@ -143,17 +139,18 @@ public:
     Window Extended(Window window, Second latest) const noexcept;
     // A window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Opens the next lease if it is time, and returns its window; else a closed one. `earliest` is
-    // the first second after all earlier use: at least the end of the window in force, even of a
-    // closed one, and of the open lease. The new window ends at `latest` or before.
+    // Opens the next lease if its time has come, and returns its window; else a closed one.
+    // `earliest` is the first second after all earlier use. It is at least the end of the window in
+    // force, even of a closed one, and of the open lease. The new window ends at `latest` or
+    // before.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // True if this directory may already have used the next lease's node ids to its end; it may
-    // have used them up to `used_until`. Up to the end of the window in force, that was the open
-    // lease.
+    // True if this directory may already have used the next lease's node ids to the lease's end. It
+    // may have used them up to `used_until`. Before the end of the window in force, only the open
+    // lease used them.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used to its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;
-    // What to give back after the seal that returned `last`. Forgets both leases.
+    // Returns the leases to give back after the seal that returned `last`. Forgets both leases.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one

@@ -1,13 +1,13 @@
-// From which second on a server may use its own static node ids, by the coordinators in its
-// databases.
+// Computes from which second on a server may use its own static node ids. Coordinators in its
+// databases may have leased them.
 //
-// A coordinator never leases or renews node ids that its own server is configured with. But a
-// server may start with node ids that were leased before: new ones, more spare ranges, those of a
+// A coordinator never leases or renews the static node ids of its own server. But a server may
+// start with node ids that a coordinator leased before: new ones, more spare ranges, those of a
 // promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks once into
 // every database. Each range opens at the second from which the coordinator there would grant it to
-// another holder: the last end of the leases that overlap it and, where it overlaps the pool, the
-// mark. After the start no coordinator grants or renews a lease on these node ids, so one look is
-// enough.
+// another holder. That is the last end of the leases that overlap it and, where it overlaps the
+// pool, the mark. After the start no coordinator grants or renews a lease on these node ids, so one
+// look is enough.
 
 #pragma once
 
@@ -17,11 +17,11 @@ namespace randflake {
 
 // A coordinator's tables. Missing values have the defaults of an unconfigured pool.
 struct PoolSeen {
-    bool configured;  // it has a pool; otherwise the values that a new one would have
-    bool same;        // the pool was changed last by this very coordinator
+    bool configured;  // there is a pool; otherwise the values that a new one would have
+    bool same;        // this very coordinator changed the pool last
     bool noted_here;  // this coordinator's `noted`: its creation or, `called`, its takeover
     bool called;
-    bool made_since;  // made since the server's start, so its table has all of its leases
+    bool made_since;  // created since the server's start, so its table has all of its leases
     UnixSecond noted;
     UnixSecond high_water;
     UnixSecond last_grant;  // or renewal
@@ -29,9 +29,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// The second before which this coordinator would grant nothing if it were asked first now, as in
-// randflake_lease_share_pool(). 0 for a new one: it waits for others, and the server has used its
-// node ids since before.
+// The second before which this coordinator would grant nothing if its first request came now, as in
+// randflake_lease_share_pool(). 0 for a new coordinator: it waits for others, and the server used
+// its node ids earlier.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;

@@ -4,10 +4,10 @@
 //   # since we lost a laptop
 //   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
 //
-// One secret a line, oldest first. Each later one has the instant of its first use: ISO 8601 with
-// an offset from UTC, on a full second, later than that of the line before. An instant without an
-// offset would differ from server to server, so it is refused. Blank lines, lines that begin with #
-// and white space at the end of a line do not count.
+// One secret a line, oldest first. Each later secret has the instant of its first use: ISO 8601
+// with an offset from UTC, on a full second, later than the instant of the line before. The offset
+// is required, because servers would read an instant without one differently. Blank lines, lines
+// that begin with # and white space at the end of a line do not count.
 
 #pragma once
 
@@ -36,11 +36,11 @@ enum class SecretFileError : uint8_t {
     kEmpty,          // no secret in the file
     kNotASecret,     // the line does not begin with 32 hexadecimal digits
     kTimeOfFirst,    // the first secret has a time
-    kNoTime,         // a later one has none
-    kMalformedTime,  // no such instant, or no offset
+    kNoTime,         // a later secret has no time
+    kMalformedTime,  // the calendar has no such instant, or the offset is missing
     kNotOnFullSecond,
-    kTimeOutOfRange,     // not in a second that an identifier can hold
-    kTimeNotIncreasing,  // not later than that of the line before
+    kTimeOutOfRange,     // no identifier can hold the instant's second
+    kTimeNotIncreasing,  // not later than the time of the line before
     kRepeated,           // the same secret as in an earlier line
     kTooMany,            // more than kMaxGenerations
 };
@@ -53,7 +53,7 @@ struct SecretFileResult {
 // With an error, *list holds part of the secrets: the caller wipes it.
 SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
 
-// What a line, or with kEmpty the file, must be: a sentence for messages.
+// For messages, a sentence: what a line, or with kEmpty the file, must contain.
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Encrypts and decrypts batches under a ring, finding each number's secret for all of them at once.
+// Encrypts and decrypts batches under a ring. Finds the secrets of all numbers of a batch at once.
 
 #include "core/secret/secret_ring.h"
 

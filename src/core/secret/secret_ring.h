@@ -1,29 +1,29 @@
 // Secrets that follow each other in time, so that an operator can change the secret. Identifiers of
-// two secrets never collide, and each decodes to its number without a mark in it and without a
+// two secrets never collide. Each identifier decodes to its number without a mark and without a
 // table.
 //
 // The secrets are generations 0 .. n - 1 of a ring. One generation owns each raw number: the one
-// whose interval of seconds, [its `from`, the next one's `from`), holds the number's second. The
-// first generation owns the numbers that stand for a second, the lowest of each (layout.h). No
-// server issues them, but every user can name them, even for future seconds, and their identifiers
-// must survive a new generation.
+// whose interval of seconds, [its `from`, the next one's `from`), contains the number's second. The
+// first generation owns the numbers that stand for a second, the lowest of each second (layout.h).
+// No server issues them. But every user can name them, even for future seconds, and their
+// identifiers must survive a new generation.
 //
 //   claim     generation j claims an identifier that decrypts, under key j, to a number of j
-//   encrypt   under the owner's key; if an earlier generation claims the result, the number is
-//             skipped: no server ever uses it
+//   encrypt   under the owner's key; if an earlier generation claims the result, every server skips
+//             the number
 //   decode    the first generation that claims the identifier made it
 //
-// The owner claims an issued identifier and no earlier generation does, so it decodes to its
-// number. Hence two numbers never share an identifier. The share of skipped numbers is the earlier
-// generations' seconds / 2^30.
+// The owner claims an issued identifier, and no earlier generation does. So the identifier decodes
+// to its number, and two numbers never share an identifier. The share of skipped numbers is the
+// earlier generations' seconds / 2^30.
 //
 // A new generation takes only numbers from its `from` on, and only from the last generation. If no
-// server has issued any of those, all of the above holds for the grown ring too, and issued
+// server has issued any of these numbers, all of the above holds for the longer ring too. Issued
 // identifiers keep their meaning.
 //
-// Cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002) is
-// related: it encrypts again what falls outside a domain. Here the number is skipped instead,
-// because numbers abound and the walk would end in another generation's.
+// Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
+// encrypts a result outside a domain again. The ring skips the number instead, because numbers
+// abound and the walk would end in a number of another generation.
 
 #pragma once
 
@@ -38,12 +38,12 @@
 
 namespace randflake {
 
-// Only the state on disk and shared memory grow with this; a ring costs time by the generations
-// that it has.
+// Only the state on disk and shared memory grow with this. The time that a ring costs depends on
+// its actual generations.
 inline constexpr int kMaxGenerations = 16;
 
-// A view of generations stored elsewhere; later ones may be appended there. Cipher has `from`, its
-// first second, 0 in the first generation and increasing, and Encrypt and Decrypt, inverse
+// A view of generations that the caller stores, and may append to. Cipher has `from`, its first
+// second: 0 in the first generation, and increasing. Encrypt and Decrypt of Cipher are inverse
 // bijections of the layout's numbers. The layout's ticks are seconds like `from`.
 template <typename Cipher>
 class Ring {
@@ -77,7 +77,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // True only if these consecutive numbers have one owner. False also if that is uncertain.
+    // True only if these consecutive numbers certainly have one owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
@@ -94,8 +94,8 @@ public:
         return false;
     }
 
-    // The expected share of this second's numbers that are not skipped: a cipher spreads an earlier
-    // generation's claims evenly, so its share of identifiers is its share of seconds.
+    // The expected share of this second's numbers that are not skipped. A cipher spreads an earlier
+    // generation's claims evenly, so the generation's share of identifiers is its share of seconds.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -108,9 +108,9 @@ public:
         return left;
     }
 
-    // Encrypt and Decrypt inline the path of a ring of one, the cipher alone.
+    // Encrypt and Decrypt inline the path of a ring with one generation, which is the cipher alone.
 
-    // False if the number is skipped; *id is then unusable.
+    // Returns false for a skipped number; *id is then unusable.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
@@ -119,7 +119,8 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // False, with *raw untouched, if no generation claims the identifier, so no server made it.
+    // Returns false, with *raw untouched, if no generation claims the identifier: no server made
+    // it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -155,7 +156,7 @@ struct Generation {
 
 using SecretRing = Ring<Generation>;
 
-// The same for 53-bit identifiers (kRandflake53), under keys derived from the secrets.
+// A generation for 53-bit identifiers (kRandflake53), under keys derived from the secrets.
 struct Generation53 {
     Second from;
     SipKey key;
@@ -170,9 +171,9 @@ static_assert(kRandflake53.bits() == Feistel53::kBits);
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
-// Calls `use` with reserved numbers and with the ring read after reserving them. The order matters:
-// the server adds a generation before it announces the window of that generation's numbers. So a
-// ring read after the window has their owner; one read before may lack it.
+// Calls `use` with reserved numbers and with the ring read after their reservation. The server adds
+// a generation before it announces the window of the generation's numbers. So a ring read after the
+// window contains their owner, and a ring read before may lack it.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();

@@ -1,6 +1,6 @@
 // The protocol of a server: the order in which its processes read and write files, lock, decide and
-// publish. Every process of a server runs this code, and so does the simulation; only the
-// environment differs. Environment, below, lists its calls.
+// publish. Every process of a server runs this code. The simulation runs it too, with another
+// environment. Environment, below, lists the calls of an environment.
 //
 // Callers:
 //
@@ -15,24 +15,24 @@
 //   - read and write the state on disk, and change ServerMemory,
 //   - add secrets.
 //
-// Each write has the whole state, and moves the marker before anything relies on it. The postmaster
-// has no locks and needs none for its calls. Slots' words, the window's word and the number of
-// secrets are atomic and are read without the lock. Processes without the lock read a copy of the
-// leases (ShowLeases).
+// Each write contains the whole state, and moves the marker before anything relies on the state.
+// The postmaster has no locks and needs none for its calls. Slots' words, the window's word and the
+// number of secrets are atomic: processes read them without the lock. Processes without the lock
+// read a copy of the leases (ShowLeases).
 //
 //   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
-//                        ids: seal the window, write both ends, publish the other's window
+//                        ids: seal the window, write both ends, publish the other range's window
 //   Answered, DropNext   write the leases, publish them
 //   AddSecrets           decide (PlanReload), publish the secrets
-//   Looked               publish from when on no coordinator of this server has leased its node ids
+//   Looked               publish when the leases end that this server's coordinators granted
 //   Seal                 seal the window and forget the leases; write the exact end, and the leases
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// So a process that reserves a number in a second announced after a secret was added finds that
-// secret: the ring was published before the lock was released, the window under a later lock, and
-// the process reads the ring after reserving the number.
+// A process finds an added secret when it reserves a number in a second announced after the
+// addition. AddSecrets publishes the ring before it releases the lock, a later lock publishes the
+// window, and the process reads the ring after it reserves the number.
 
 #pragma once
 
@@ -48,11 +48,11 @@
 
 namespace randflake {
 
-// If the wall clock jumps ahead further than this, against the clock that never steps, the server
-// waits for the operator: it cannot take back windows in the far future.
+// If the wall clock jumps ahead of the clock that never steps by more than this, the server waits
+// for the operator: it cannot take back windows in the far future.
 inline constexpr Seconds kMaxClockJump = 86400;
 
-// The delay after a failed write or read before the next attempt to extend.
+// The delay between a failed write or read and the next attempt to extend.
 inline constexpr Ms kRetryInterval = 200;
 
 // Why the last attempt to open or extend the window failed.
@@ -62,10 +62,10 @@ enum class WindowProblem : uint8_t {
     kNotYet,       // it may not open before `second`
     kClockJumped,  // the clock has jumped `jump` seconds ahead
     kFileFailed,   // reported by the environment
-    kSecrets,      // the state on disk refuses this server's secrets; `second` is its last end
-    kNoRange,      // the clock is behind, and no range of node ids may open before `second`
-    kNotLooked,    // a coordinator in a database of this server may have leased its node ids
-    kLeased,       // one has, or may have, up to `second`
+    kSecrets,  // the state on disk refuses this server's secrets; `second` is the state's last end
+    kNoRange,  // the clock is behind, and no range of node ids may open before `second`
+    kNotLooked,  // a coordinator in a database of this server may have leased its node ids
+    kLeased,     // such a coordinator has, or may have, leased them up to `second`
 };
 struct WindowTrouble {
     WindowProblem problem;
@@ -75,12 +75,12 @@ struct WindowTrouble {
 
 enum class LeaseOpening : uint8_t {
     kOpened,  // the next lease is the open one now
-    kNotYet,  // there is none, it is early, or the disk failed
-    kUsed,    // this server itself used its node ids, up to `used_until` or later
+    kNotYet,  // there is no next lease, it is early, or the disk failed
+    kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
 };
 
-// Decisions of the rest of the core. An environment names the type that decides, and Server makes
-// an object of it. The simulation has its own types, which break the rules one by one.
+// The core's decisions outside Server. An environment names the type that decides, and Server
+// creates an object of this type. The simulation has its own types, each of which breaks one rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -127,8 +127,8 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster's memory across lives of shared memory. After a crash of a backend the server must
-// neither accept a clock that has jumped, which takes a restart, nor forget a promotion.
+// The postmaster's memory, which outlasts shared memory. After a crash of a backend the server must
+// not accept a clock that has jumped: that takes a restart. It must remember a promotion.
 struct PostmasterMemory {
     uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
     bool started;
@@ -139,7 +139,7 @@ struct PostmasterMemory {
     bool locked;               // holds the directory's lock; see Resumes
 };
 
-// Shared memory of a server, beside slots and window. All zero means that nothing is known.
+// Shared memory of a server, beside slots and window. All zero means that the server knows nothing.
 template <typename Holder>
 struct ServerMemory {
     // Written by MakeMemory and read without the lock.
@@ -148,32 +148,33 @@ struct ServerMemory {
     uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
-    // The rest is protected by the window lock.
+    // The window lock protects the rest.
     bool loaded;        // the state on disk was read; the next fields are valid
     WindowState state;  // the next write has this and its announcement
     uint64_t run;       // of the last attempt to write it; see WriteRecord
     uint64_t marked;    // the marker's value unless another process moved it
     bool dirty;         // the disk lacks the state's differs_from
 
-    // The finding, and when it lets static node ids open; see PlanStart.
+    // The finding on disk, and when it allows static node ids to open; see PlanStart.
     StateError found;
     WindowState found_state;
     Start start;
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // Static node ids: the range in use, and each range's first second at which the slots allow a
-    // window. For the range in use the window's word has it while the window is open.
+    // The range of static node ids in use, and the first second at which the slots allow a window
+    // in each range. For the range in use the window's word has this second while the window is
+    // open.
     uint32_t range;
     Second earliest[kMaxRanges];
 
-    // After an unproven start they stay closed until a look at this server's databases. `free_at`
-    // is its result: when each range's leases end (core/lease/pool_look.h).
+    // After an unproven start static node ids stay closed until a worker looks at this server's
+    // databases. `free_at` is its result: when each range's leases end (core/lease/pool_look.h).
     bool proven;
     bool looked;
     Second free_at[kMaxRanges];
 
-    SteadyMs retry_at_ms;  // extends no window before this
+    SteadyMs retry_at_ms;  // the server extends no window before this
 
     Holder holder;           // its open lease has the window
     bool keeps_leases;       // a worker left them in the state at its end
@@ -186,36 +187,36 @@ struct LeaseQuestion {
 };
 
 struct ReloadResult {
-    bool state_known;  // false: the state could not be read; nothing is decided
-    ReloadPlan plan;   // without an error the secrets were added
+    bool state_known;  // false: the server could not read the state and decided nothing
+    ReloadPlan plan;   // without an error the server added the secrets
     Reload reload;
     Second written_end;  // the state's last one
 };
 
-// An environment. Calls marked with * may not return: in PostgreSQL an error leaves them by a jump.
-// The jump releases the lock and loses everything since the last change of ServerMemory, which is
-// safe at all of these calls. No virtual calls, no allocation, and no destructors here.
+// The calls of an environment. Calls marked with * may not return: in PostgreSQL an error leaves
+// them by a jump. The jump releases the lock and loses everything since the last change of
+// ServerMemory. This is safe at all of these calls. No virtual calls, no allocation, and no
+// destructors here.
 
 // The postmaster's calls, without the lock.
 template <typename Env>
 concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
     typename Env::Decisions;
     { env.memory() } -> std::same_as<ServerMemory<HolderOf<Env>>&>;
-    // The window's word.
     { env.window().load() } -> std::same_as<uint64_t>;
     // Calls its argument with a SlotSet for each layout of numbers.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // The tolerated difference of clocks, now and since the postmaster's start.
+    // The tolerated clock difference: its value now, and its range since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * False after a failure, which it reports.
     { env.WriteState(state) } -> std::same_as<bool>;
-    // * Moves the marker to *mark. If that fails, removes it and sets *mark to 0; false if it may
-    // still show another mark.
+    // * Moves the marker to *mark. If that fails, removes the marker and sets *mark to 0. Returns
+    // false if the marker may still show another mark.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
-    // Takes the directory's lock unless a process other than this postmaster's children has it.
-    // With true, creates the locked file if it is missing.
+    // Takes the directory's lock unless a process other than this postmaster's children has it. If
+    // the argument is true, creates the locked file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
     // Whether this process holds the lock; whether it is the postmaster and has no children.
@@ -275,8 +276,8 @@ public:
 
     // --- the postmaster
 
-    // Initializes new memory. `boot` as in Stop. Takes the lock before the first child exists; all
-    // children inherit it.
+    // Initializes new memory. `boot` is as in Stop. Takes the lock before the first child exists;
+    // all children inherit the lock.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});
@@ -297,8 +298,8 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // A clean stop: writes the exact end of the static window. All children are gone. `boot` is
-    // what the next start will find if nothing changes in between.
+    // A clean stop, after the exit of all children: writes the exact end of the static window.
+    // `boot` is what the next start will find if nothing changes in between.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -311,7 +312,7 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // The former tolerance does not matter to a proof: others hold off from a later start.
+        // A proof ignores earlier tolerances: other servers hold off from a start after this stop.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -320,9 +321,9 @@ public:
     // --- sessions
 
     // If the clock requires it and no other process is at work: opens the window, moves its end, or
-    // goes on under the next lease or another range of static node ids. True if the window changed,
-    // or another process changed it meanwhile, so that another attempt may succeed at once. Not
-    // during recovery.
+    // continues under the next lease or another range of static node ids. Returns true if this or
+    // another process changed the window, so that another attempt may succeed at once. Only outside
+    // recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -334,7 +335,7 @@ public:
         return changed;
     }
 
-    // Adds the new secrets of `list`, whose records are `after`, if that is allowed.
+    // Adds the new secrets of `list`, whose records are `after`, if PlanReload allows it.
     ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
@@ -343,14 +344,15 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        // A clock set back does not show how far other servers' clocks are.
+        // After a clock was set back, it no longer shows how far other servers' clocks are ahead.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add one that began elsewhere: it has
-        // made nothing since its start. The state is checked before its first window opens.
+        // A standby, or a server that lost its secrets, may add a secret that another server
+        // already uses: it has generated nothing since its start. It checks the state before its
+        // first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
-        // The state may have leases.
+        // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
@@ -374,8 +376,8 @@ public:
         return result;
     }
 
-    // The first second whose identifiers this server may misread, because a coordinator says that
-    // it lacks a secret. 0 if it could not find out.
+    // The first second whose identifiers this server may misread, because a coordinator reports
+    // that this server lacks a secret. 0 if the server could not find out.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -384,7 +386,8 @@ public:
         return second;
     }
 
-    // Records that the operator knows of the copy in this directory. False if it cannot be written.
+    // Records that the operator knows of the copy in this directory. Returns false if the write
+    // fails.
     bool AcknowledgeCopy() {
         env_.Lock();
         bool done = EnsureLoaded();
@@ -399,9 +402,9 @@ public:
 
     // --- the worker that looks
 
-    // Coordinators in this server's databases may have leased each range up to that second. The
-    // state keeps it as a written end, which survives a proven start. Env was asked to look, so the
-    // state is known.
+    // Coordinators in this server's databases may have leased each range up to `free_at`. The state
+    // keeps this second as a written end, which survives a proven start. Env was asked to look, so
+    // the state is known.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -416,8 +419,8 @@ public:
 
     // --- the lease worker
 
-    // The next request to the coordinator: none while the state, which may have leases, cannot be
-    // read. `fresh` is random, and never used before.
+    // The next request to the coordinator, or none while the server cannot read the state, which
+    // may have leases. `fresh` is random, and never used before.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -439,8 +442,8 @@ public:
         return question;
     }
 
-    // The meaning of an answer to the last request; kNothing if a secret was added since, unless it
-    // is a refusal: a lease granted without that secret may reach beyond the secret's time. Sets
+    // Interprets an answer to the last request. If a session added a secret since, only a refusal
+    // counts: a lease granted without that secret may reach beyond the secret's time. Sets
     // `declined` to a lease to give back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
@@ -458,7 +461,7 @@ public:
         return outcome;
     }
 
-    // Opens the next lease if it is time and no session has done so.
+    // Opens the next lease if its time has come and no session has opened it.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -466,8 +469,8 @@ public:
         return opening;
     }
 
-    // Gives the next lease back as used; none if a session has opened it meanwhile, or if the state
-    // cannot be written without it: then it stays.
+    // Gives the next lease back as used. Returns none if a session has opened the lease meanwhile,
+    // or if the server cannot write the state without it: then the lease stays.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -489,9 +492,10 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases: beyond what this returns, no identifier was or will
-    // be made under them, unless the state keeps them. It does if the worker does not give them
-    // back, and nothing is given back that the state may keep.
+    // Seals the window and forgets the leases. After the seconds that this returns, this server
+    // never makes identifiers under the leases, unless the state keeps them. The state keeps them
+    // if the worker does not give them back. The worker gives back no lease that the state may
+    // keep.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -548,7 +552,7 @@ private:
         return last;
     }
 
-    // Closes the window. The last second used in it, or kNotUsed.
+    // Closes the window. Returns the last second used in it, or kNotUsed.
     Second SealSlots() {
         env_.Closing(CurrentWindow());
         Second last = kNotUsed;
@@ -560,7 +564,6 @@ private:
         return last;
     }
 
-    // The first second at which a window of this lease may open.
     Second OpensAt(const Lease& lease) {
         RANDFLAKE_ASSERT(env_.Locked());
         FollowSkew();
@@ -568,8 +571,8 @@ private:
                                      memory().held_off_until);
     }
 
-    // Reads what is known without creating or announcing anything: a server that does not generate
-    // has no state.
+    // Reads the known horizon without creating or announcing anything: a server that does not
+    // generate has no state.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -614,9 +617,9 @@ private:
         return outcome;
     }
 
-    // The next end of a lease's window: as far ahead of the clock as for static node ids, but not
-    // beyond LatestEnd. The beginning of time if it may not move: right after a failure, or while
-    // the state on disk cannot be read.
+    // The next end of a lease's window: as far ahead of the clock as for static node ids, but at
+    // most LatestEnd. The beginning of time if the end may not move: right after a failure, or
+    // while the server cannot read the state.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
@@ -631,7 +634,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Window window = CurrentWindow();
         const Lease& open = memory().holder.open();
-        // Another process has moved it, or the clock was set back.
+        // Another process has moved the end, or the clock was set back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
         const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
@@ -653,8 +656,8 @@ private:
                });
     }
 
-    // After the end of the open lease, opens the window of the next one, later than everything that
-    // this data directory announced for its node ids.
+    // After the end of the open lease, opens the window of the next lease, after every second that
+    // this data directory announced for the next lease's node ids.
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
@@ -677,12 +680,10 @@ private:
         return opened ? LeaseOpening::kOpened : LeaseOpening::kNotYet;
     }
 
-    // DecodeHorizon() by the second from which the state's secrets differ.
     static constexpr Second HorizonOf(Second differs_from) {
         return differs_from != Second{} ? differs_from : kNoSecond;
     }
 
-    // Delays the next attempt to extend.
     bool BackOff() {
         RANDFLAKE_ASSERT(env_.Locked());
         memory().retry_at_ms = env_.Steady() + kRetryInterval;
@@ -723,7 +724,6 @@ private:
         return true;
     }
 
-    // The first second at which a window of this range may open.
     Second RangeOpensAt(uint32_t range) {
         RANDFLAKE_ASSERT(env_.Locked());
         return Later(decide().OpensAt(memory().state, memory().ranges.At(range)),
@@ -738,8 +738,8 @@ private:
         env_.ShowRanges(memory().range, opens_at);
     }
 
-    // The range to use when the present one is too far ahead of the clock; the number of ranges if
-    // there is none.
+    // The range to use when the present range is too far ahead of the clock. The number of ranges
+    // if no range may open.
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
         const uint32_t none = memory().ranges.count;
@@ -755,8 +755,8 @@ private:
         return none;
     }
 
-    // Without a window, opens one of the range used last. If the clock is so far behind that
-    // range's written end that it must have been set back, opens another range.
+    // Without a window, opens one of the range used last. Opens another range if the clock is so
+    // far behind the last range's written end that it must have been set back.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
@@ -785,8 +785,9 @@ private:
         return OpenRange(range, now, memory().state);
     }
 
-    // With an open window whose end is not near: goes on under another range of node ids if the
-    // clock is intolerably far behind the last used second. False if it is and nothing changed.
+    // With an open window whose end is not near: continues under another range of node ids if the
+    // clock is behind the last used second by more than the tolerance. Returns false if this
+    // attempt failed.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -828,17 +829,16 @@ private:
         return true;
     }
 
-    // The wall clock if it had not been set since the postmaster's start.
+    // What the wall clock would show if nobody had set it since the postmaster's start.
     WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
         return started.wall_ms + (now.uptime_ms - started.uptime_ms);
     }
 
-    // The seconds by which the clock has jumped ahead.
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
-    // Reads the state on disk unless that was done since the start. False if it cannot be read or
-    // refuses the secrets.
+    // Reads the state on disk, once after a start. Returns false if the server cannot read it, or
+    // if the state refuses the secrets.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
@@ -871,7 +871,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // The next write omits a lease that is not resumed: the original may have it.
+        // The next write omits a lease that is not resumed: this directory's original may have that
+        // lease.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -882,7 +883,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // Something that a coordinator said while the state could not be read is newer.
+        // What a coordinator reported while the server could not read the state is newer.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -908,8 +909,8 @@ private:
         ShowRanges();
     }
 
-    // The tolerated difference of clocks may have changed since the state was read. Before the
-    // first window, the change counts as if it had been made before the start.
+    // The tolerated difference of clocks may have changed since the server read the state. Before
+    // the first window, the change counts as if it had been made before the start.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());
@@ -922,8 +923,8 @@ private:
         TakeTimes(plan);
     }
 
-    // The only place where the state is written. First the state becomes durable, then the marker
-    // shows it, then something may rely on it.
+    // The only place that writes the state. First the state becomes durable, then the marker shows
+    // it, then something may rely on it.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
@@ -955,14 +956,14 @@ private:
         return true;
     }
 
-    // The only place where a window begins or grows. Its end is on disk.
+    // The only place where a window begins or grows. Its end is already on disk.
     void Publish(const NodeRange& nodes, const Window& next) {
         const Window before = CurrentWindow();
         const bool opens = before.closed() || next.start != before.start;
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        // Unless a process without the lock has moved the marker.
+        // `marked` is 0 if the marker's move failed: then the environment removed the marker.
         RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
@@ -977,10 +978,11 @@ private:
         }
     }
 
-    // Where leases change: `change(&holder, &window)` changes copies, and says whether to keep
-    // them. The result is written at once. A changed window, its leases, and removals by `kStrikes`
-    // take effect only after that. Any other change that cannot be written stays in memory for the
-    // next write: no window relies on it before. False if nothing changed.
+    // The only place that changes leases. `change(&holder, &window)` changes copies, and returns
+    // whether to keep them. The server writes the result at once. A changed window, its leases, and
+    // removals by `kStrikes` take effect only after a successful write. After a failed write, any
+    // other change stays in memory for the next write, before which no window relies on it. False
+    // if nothing changed.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
@@ -999,7 +1001,7 @@ private:
             return false;
         if (moved)
             Publish(holder.open().nodes, window);
-        // Promised leases stay, and the window does not leave its lease.
+        // Promised leases stay, and the window stays within its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);

@@ -53,7 +53,7 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
         *record = {fingerprint, {0}};
         return true;
     }
-    // Ten digits hold every second, and no instant has fewer.
+    // Every Unix second of an identifier has ten digits.
     if (length != kDigits + 1 + 10 || text[kDigits] != '@')
         return false;
     UnixSecond unix_second{0};
@@ -120,7 +120,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // Only if this ring has the refused entry is the ring that it belongs to known.
+        // The refused entry's ring is known only if this ring has the refused entry.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

@@ -1,23 +1,23 @@
-// Decides which secrets the values of the type in a database belong to, and what a use of the type
+// Decides to which secrets the values of the type in a database belong, and what a use of the type
 // needs.
 //
 // A value depends on its own generation and on earlier ones, never on later ones (secret_ring.h).
 // So a database needs the entries of all generations up to that of its newest value. Two tables
 // hold entries, in any number and order:
 //
-//   keys     the generations that values may have. Before a value exists, making or reading it in
-//            adds the entries of its generation and of the earlier ones.
-//   checks   the same entries. A restore loads both tables; a server without the secret keeps the
+//   keys     the generations that values may have. Before a session makes or reads in a value, it
+//            adds the entries of the value's generation and of the earlier ones.
+//   checks   the same entries. A restore loads both tables. A server without the secret keeps the
 //            entry in the keys and refuses it in the checks.
 //
-// A ring and an entry that it lacks differ from some second on. Before that second both have the
-// same generations, so an identifier that the ring reads as an earlier second means the same to the
-// server that added the entry, and no identifier of a later second is read as that one. So earlier
-// values stay readable; the rest is refused. Values that stand for a second belong to the first
-// generation.
+// A ring and an entry that it lacks differ from a second on. Before that second, ring and entry
+// have the same generations. So an identifier that the ring reads as an earlier second means the
+// same to the server that added the entry, and that server reads no later identifier as this
+// second. So earlier values stay readable, and the server refuses the rest. Values that stand for a
+// second belong to the first generation.
 //
-// The clock binds nothing. It serves to refuse, as input, identifiers of a generation that cannot
-// have begun on any server: a user made them up.
+// The clock binds nothing. By the clock, the server refuses input of identifiers whose generation
+// cannot have begun on any server: a user made them up.
 
 #pragma once
 
@@ -30,20 +30,21 @@
 
 namespace randflake {
 
-// Reads an entry: 16 hexadecimal digits of the fingerprint, and from the second secret on "@" and
-// the Unix second at which it begins. False, with *record untouched, for other texts.
+// Reads an entry: 16 hexadecimal digits of the fingerprint. From the second secret on, "@" and the
+// Unix second at which the secret begins follow. Returns false, with *record untouched, for other
+// texts.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // The rows of one table, compared with a ring.
 struct KeyRows {
     bool any;
     uint32_t found;   // bit i: the rows have generation i of the ring
-    bool unreadable;  // some row is not an entry, or the others are too many
+    bool unreadable;  // some row is not an entry, or too many rows are others
     int other_count;  // entries that the ring lacks, each once
     SecretRecord others[kMaxGenerations];
 
-    // Adds a row of arbitrary text, which a database's owner can insert. The time may be missing,
-    // since a fingerprint covers it.
+    // Adds a row of arbitrary text, which a database's owner can insert. The text may lack the
+    // time, since the fingerprint covers it.
     void Add(const SecretRecords& ring, const char* text, size_t length) noexcept;
 
     bool HasOther(const SecretRecord& record) const noexcept;
@@ -56,7 +57,6 @@ enum class KeyDifference : uint8_t {
                  // secret and stays wrong
 };
 
-// What the tables mean to a server.
 struct TypeBinding {
     bool any;   // the tables have entries
     int bound;  // leading generations of the ring that have entries
@@ -68,7 +68,6 @@ struct TypeBinding {
 TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         const KeyRows* checks) noexcept;
 
-// A use of a value, or of many.
 enum class TypeUse : uint8_t {
     kMake,
     kInput,    // casts to the type included
@@ -78,7 +77,6 @@ enum class TypeUse : uint8_t {
     kBuildIndex,
 };
 
-// The circumstances of a use.
 struct TypePlace {
     bool decoding;          // under the historic snapshot of logical decoding
     bool worker;            // in a parallel worker
@@ -88,7 +86,7 @@ struct TypePlace {
     bool locked;            // this session has locked both tables against new entries
     bool former;            // with `locked`: the checks have entries that the ring lacks
     Second latest;          // by the latest clock that any server may have
-    Second decode_horizon;  // the server knows that it lacks the secret from here on
+    Second decode_horizon;  // the server knows that it lacks a secret from this second on
 };
 
 enum class BindingStep : uint8_t {
@@ -99,7 +97,7 @@ enum class BindingStep : uint8_t {
     // Errors
     kDiffers,      // see TypeBinding.difference
     kLacksSecret,  // the server knows that it may lack the value's secret
-    kUnbound,      // the database has no entry, and this use cannot add one
+    kUnbound,      // the database has no entry, and this use cannot add an entry
     kFormer,       // the same, and the checks have entries of a dump or a former binding
     kMissing,      // this use cannot add the missing entry of the value's generation
     kParallel,     // the same, in a parallel operation
@@ -117,8 +115,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// While ring and tables stay as they are, values of every second before this one can be made, read
-// in and shown without another look.
+// While ring and tables stay unchanged, a session may make, read in and show values of every second
+// before this one without another look.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

@@ -1,16 +1,16 @@
 // The generator computes the next reservation of raw numbers from a slot's word, the clock and the
 // window. It is pure: the only atomics are those that callers pass to Reserve.
 //
-// A slot is one word: the last raw number reserved under one node id. The word only grows while its
-// node id stays, so a number is reserved by the one compare-and-swap that moves the word past it.
-// The window is a half-open range of seconds [start, end) that this server owns for its node ids;
-// no number with a tick outside it is ever reserved.
+// A slot is one word: the last raw number reserved under one node id. While its node id stays, the
+// word only grows. So the one compare-and-swap that moves the word past a number reserves this
+// number. The window is a half-open range of seconds [start, end) that this server owns for its
+// node ids. The generator reserves only numbers whose ticks lie in it.
 //
-// A server has a set of slots for each family of identifiers, with the same node ids and one window
-// for all: families are different spaces of numbers, each with its own layout. Ticks tile seconds
-// (layout.h), so all layouts agree on which ticks a window holds. In a layout that cannot hold a
-// window, because of its node ids or its time, the slots have no words (kEmptySlot) and nothing is
-// reserved.
+// A server has a set of slots for each family of identifiers. All sets have the same node ids and
+// one window. Families are different spaces of numbers, each with its own layout. Ticks tile
+// seconds (layout.h), so all layouts agree on which ticks a window holds. A layout may be unable to
+// hold a window because of its node ids or its time. Then its slots have no words (kEmptySlot), and
+// the generator reserves nothing.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -20,26 +20,27 @@
 //     load window                        store window: [start, end)
 //     compare-and-swap word
 //
-// Reserve loads the word first. If a change follows, it stores another word, and the
+// Reserve loads the word first. A change after this load stores another word, and the
 // compare-and-swap fails. If the word is already the new one, the window loaded after it is closed
-// or new. So a number lies in the window in force when it is reserved, wherever the two pause.
-// Moving the end of an open window needs no protocol: one store by the one caller.
+// or new. So a number lies in the window in force at its reservation, wherever Reserve and
+// ChangeWindow pause. Moving the end of an open window needs no protocol: one store by the one
+// caller.
 //
 // Reserve is safe against ABA only if no slot's word repeats. Windows therefore never go back in
-// time: ChangeWindow refuses one that starts before earliest() of the last, which a closed window
-// keeps. Otherwise the word before a window, the last number of the tick before it, could equal
-// that of a former window, and a Reserve paused since then would succeed.
+// time: ChangeWindow refuses a window that starts before earliest() of the last window, which a
+// closed window keeps. Otherwise the word before a window, the last number of the tick before it,
+// could equal a word of a former window, and a Reserve paused since then would succeed.
 //
 // After a seal, the next window starts at the last second used + 2 or later. So the word before it
-// is in a later second than every word of the sealed window, and the one before that window too.
+// is in a later second than every word of the sealed window and the word before that window.
 //
 // The rule holds for each node id separately, because a word has its node id. So a server that uses
-// several ranges of node ids in turn keeps that second for each of them: when it returns to a
-// range, it may go back in time, but not to a former second of that range. The window's word may
-// then repeat with other node ids. A Reserve that was paused meanwhile has a former word, whatever
-// window it loads.
+// several ranges of node ids in turn keeps the earliest second of each range. When it returns to a
+// range, it may go back in time, but never to a former second of that range. The window's word may
+// then repeat with other node ids. A Reserve that paused meanwhile has a former word, and fails
+// whatever window it loads.
 //
-// kEmptySlot repeats harmlessly: nothing is reserved from it.
+// kEmptySlot may repeat: the generator reserves nothing from it.
 
 #pragma once
 
@@ -55,13 +56,14 @@ struct Window {
     Second start;
     Second end;  // exclusive
 
-    // No window; the next one starts at this second or later.
+    // A closed window; the next one starts at this second or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
     // The earliest start of the next window, whether this one is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // As one word: two unsigned halves of 32 bits, which hold every second of an identifier.
+    // The window as one word: two unsigned halves of 32 bits, which hold every second of an
+    // identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
         RANDFLAKE_ASSERT(end.count == static_cast<uint32_t>(end.count));
@@ -74,8 +76,8 @@ struct Window {
 };
 
 // The word of a slot without a window: in new shared memory, after SealWindow, and where
-// ChangeWindow finds that a layout cannot hold the window. It is no number of any window and
-// precedes none, because windows start at tick 1 or later and a sequence has at least one bit.
+// ChangeWindow finds that a layout cannot hold the window. No window has or follows this number,
+// because windows start at tick 1 or later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -91,20 +93,20 @@ enum class Outcome : uint8_t {
     kNotInLayout,  // never from NextReservation: kNoWord, and the layout cannot hold the window
 };
 
-// What Reserve got, and what it saw.
 struct Reservation {
     Outcome outcome;
     uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
-    uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
+    uint64_t first;     // raw numbers first .. first + count - 1; the last is the new word
     uint64_t previous;  // the slot's former word
     Tick now;           // the clock reading that decided
     Window window;      // the window that decided
 };
 
-// One step. `word` is the slot's word, `wanted` >= 1. At most `wanted` numbers, all of one tick.
+// One step. `word` is the slot's word, `wanted` >= 1. Reserves at most `wanted` numbers, all of one
+// tick.
 //
-// A clock behind the slot's tick continues in that tick: used numbers cannot recur, and a small
-// step of the clock back costs nothing.
+// If the clock is behind the slot's tick, the slot continues in its tick: used numbers cannot
+// recur, and a small step of the clock back costs nothing.
 //
 // Always inline, so that a constexpr layout folds away beside others.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
@@ -133,7 +135,8 @@ struct Reservation {
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
-        // ChangeWindow stored this word; the tick is not used up, the window has yet to start.
+        // ChangeWindow stored this word: the tick has numbers left, but the window has yet to
+        // start.
         reservation.outcome = Outcome::kBeforeWindow;
         return reservation;
     } else {
@@ -162,7 +165,7 @@ struct Reservation {
     return reservation;
 }
 
-// Whether a reservation is so near the end of its window that the server should extend it.
+// Whether a reservation is so near the end of its window that the server should extend the window.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
@@ -181,15 +184,15 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
     return behind > 0 && Ms{behind.count * layout.unit} > skew;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` gives the layout's tick. Lock-free; safe
+// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Lock-free; safe
 // against any number of concurrent Reserve and one ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
                     uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // The clock is read after the word, so `now` before the word's tick means that the clock
-        // stepped back, not that this process was slow.
+        // The clock is read after the word. So if `now` is before the word's tick, the clock
+        // stepped back; the process was not slow.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
@@ -201,8 +204,9 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// The word of a slot that has used nothing of a window: all earlier ticks count as used. False when
-// the window begins before the layout's tick 1 or after its last, or the node id does not fit.
+// The word of a slot that has used nothing of a window: all earlier ticks count as used. Returns
+// false if the window begins before the layout's tick 1 or after its last, or the node id does not
+// fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
@@ -210,10 +214,10 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 }
 
 // The reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if the
-// window was changing. A layout that holds every node id up to `last_node`, the last one that
-// the slots may get, holds the window. For other layouts, a window that is the same before and
-// after was open all the time if windows do not repeat: under leases, and with one range of node
-// ids.
+// window was changing. A layout that holds every node id up to `last_node`, the last one that the
+// slots may get, holds the window. For other layouts, a window that is the same before and after
+// was open all the time, unless windows repeat. They never repeat under leases or with one range of
+// node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -234,9 +238,9 @@ template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
-// whose layout cannot hold the window and all the node ids gets none. False, with the window
-// closed, if no set can, or if the new window starts too early after the last. One caller at a
-// time; the server must never have had the rectangle before.
+// gets none if its layout cannot hold the window and all the node ids. Closes the window and
+// returns false if no set can hold it, or if the new window starts before earliest(). One caller at
+// a time. The server must never have had the pair of node ids and window before.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
@@ -264,8 +268,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// The last second of a window in which a slot with this word has used numbers, or the second before
-// the window if it has used none.
+// The last second of a window in which a slot with this word has used numbers. If it has used none,
+// the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
@@ -277,10 +281,10 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 
 inline constexpr Second kNotUsed{-1};
 
-// Closes the window and prevents further reservations in it by any set: every number that was or
-// will be reserved in it lies in seconds up to the result, which is kNotUsed if there is none. A
-// concurrent compare-and-swap either came first, and counts, or fails. One caller at a time, as
-// with ChangeWindow, and with the same sets.
+// Closes the window and prevents further reservations in it by any set. Every number reserved in
+// it, now or later, lies in seconds up to the result, or kNotUsed if there is none. A concurrent
+// compare-and-swap either came first, and counts, or fails. One caller at a time, as with
+// ChangeWindow, and with the same sets.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

@@ -46,7 +46,7 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     return ~crc;
 }
 
-// Both visit fields of 8 and 4 bytes, the least significant first.
+// Writer and Reader visit fields of 8 and 4 bytes, the least significant byte first.
 class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
@@ -159,7 +159,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     return secrets.count <= kMaxGenerations;
 }
 
-// The same, whatever follows the last one.
+// Whether the seconds of the secrets increase, whatever follows the last secret.
 [[maybe_unused]] constexpr bool InOrder(SecretRecords secrets) {
     for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
         secrets.records[i] = {};
@@ -281,7 +281,7 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
-    constexpr size_t kSecondDigits = 10;  // every second of an identifier has as many
+    constexpr size_t kSecondDigits = 10;  // every second of an identifier has ten
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
@@ -524,7 +524,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
-    // Lacking a secret does not count as another one.
+    // A server without a secret keeps the secrets of the state.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
             DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);
@@ -532,7 +532,6 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.stop = Stop{};
     plan.state.leases[0] = plan.state.leases[1] = {};
-    // After the last second nothing can open, and no end can be written.
     plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
     if (!plan.proven)
         plan.state.floor = start.after_crash_restart && plan.finding == Finding::kOwn
@@ -570,7 +569,7 @@ uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_
                      const Second (&earliest)[kMaxRanges], Second now) noexcept {
     RANDFLAKE_ASSERT(in_use < ranges.count);
     uint32_t chosen = ranges.count;
-    uint32_t used_before = 0;  // number of ranges used since the chosen one
+    uint32_t used_before = 0;  // the number of ranges used since the chosen one
     for (uint32_t i = 0; i < ranges.count; i++) {
         const NodeRange nodes = ranges.At(i);
         if (i == in_use || now < Max(state.OpensAt(nodes), earliest[i]))

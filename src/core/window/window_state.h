@@ -1,15 +1,16 @@
 // What a server remembers about its windows, as bytes and as decisions.
 //
-// For each range of node ids the state has the second ("written end") before which identifiers may
-// have been issued. The server writes the state before it uses the window that the state announces.
-// So identifiers that this data directory issued under these node ids never lie at or beyond the
-// written end, whatever happens to the server.
+// For each range of node ids the state has a second ("written end") before which this data
+// directory may have issued identifiers. The server writes the state before it uses the window that
+// the state announces. So this data directory never issues an identifier under these node ids at or
+// beyond the written end, even if the server crashes.
 //
-// Other servers may have issued under the same node ids since: a copy of the directory, a server
-// promoted in place of this one, one configured with these node ids, or this directory itself
-// before its disk was rolled back. The state cannot know of them. But each of them stopped before
-// this server started, and their clocks differ by less than the tolerated difference. So a start
-// holds off that long, unless the state proves that no other server ran in between; see PlanStart.
+// Other servers may have issued identifiers under the same node ids since: a copy of the directory,
+// a server promoted in place of this one, one configured with these node ids, or this directory
+// itself before its disk was rolled back. The state cannot know of them. But each of them stopped
+// before this server started, and their clocks differ by less than the tolerated difference. So a
+// start holds off for this difference, unless the state proves that no other server ran in between;
+// see PlanStart.
 
 #pragma once
 
@@ -36,7 +37,7 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// The static node ids of a server: consecutive ranges of one size, of which one is in use; see
+// The static node ids of a server: consecutive ranges of one size. One range is in use; see
 // ChooseRange.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
@@ -51,7 +52,7 @@ struct NodeRanges {
         RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
         return {first.first, count * first.count};
     }
-    // The index of this range; `count` for any other.
+    // The index of this range; `count` if it is none of these.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
         while (i < count && At(i) != nodes)
@@ -67,18 +68,17 @@ struct WrittenEnd {
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
 
-// Identifies a file: a copy of it does not have the same inode made at the same instant. The device
+// Identifies a file: a copy has another inode, or an inode made at another instant. The device
 // number counts only in file systems without birth times, because a restart of the machine can
 // change it.
 struct FileIdentity {
     uint64_t inode;
-    uint64_t device;            // 0 with a time of birth
-    int64_t birth_nanoseconds;  // since 1970; the last change without a time of birth
+    uint64_t device;            // 0 if the file system has birth times
+    int64_t birth_nanoseconds;  // since 1970; the file's last change if there are no birth times
 
     friend constexpr bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// The origin of a state.
 struct Origin {
     uint64_t system_identifier;
     uint32_t timeline;
@@ -87,8 +87,8 @@ struct Origin {
     friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-// A secret as others may know it: its fingerprint (pg/secret/secret.h) and its first second, 0 for
-// the first secret.
+// What other servers may know of a secret: its fingerprint (pg/secret/secret.h) and its first
+// second, 0 for the first secret.
 struct SecretRecord {
     uint64_t fingerprint;
     Second from;
@@ -102,9 +102,9 @@ struct SecretRecords {
     SecretRecord records[kMaxGenerations];
 };
 
-// Fingerprint and time as text for people, coordinators and databases: 16 lower-case hexadecimal
-// digits; for a ring separated by blanks, from the second secret on each with "@" and the Unix
-// second at which it begins. Terminated; returns the length.
+// Fingerprints as text for people, coordinators and databases: 16 lower-case hexadecimal digits
+// each. Blanks separate the secrets of a ring. From the second secret on, "@" and the Unix second
+// at which the secret begins follow the digits. Terminated; returns the length.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -117,41 +117,41 @@ enum class SecretsChange : uint8_t {
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// What happens to identifiers of the seconds before `end`, which a server may have issued under the
-// ring `before`, if it goes on under the ring `after`. Below `end` the ring must stay the same:
-// later generations may be added, removed and moved. Only a server that never changed its secret
-// may get an entirely different one.
+// What happens to identifiers of the seconds before `end` if a server continues under the ring
+// `after`. The server may have issued them under the ring `before`. Below `end` the ring must stay
+// the same: a server may add, remove and move later generations. Only a server that never changed
+// its secret may get an entirely different one.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// The second from which the ring `after` lacks a secret, 0 for none, if the ring `before` lacked
-// one from `differs_from` on: 0 once it has another secret from that second on than `before`. Only
-// a coordinator can say whether that is the right one.
+// The second from which the ring `after` lacks a secret; 0 if it lacks none. The ring `before`
+// lacked one from `differs_from` on. The result is 0 if the two rings' secrets differ from that
+// second on: only a coordinator can say whether the new secret is the right one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number like the
-// whole ring. Numbers that stand for seconds belong to the first secret.
+// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number as the
+// whole ring does. Numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
-// A running server is to go on under the ring `after` instead of `before`.
+// A running server continues under the ring `after` instead of `before`.
 struct Reload {
-    SecretRecords before;  // none: its secrets were lost in a crash
+    SecretRecords before;  // none: the server lost its secrets in a crash
     SecretRecords after;
-    bool issues;        // whether it makes identifiers, or would on request
+    bool issues;        // whether the server makes identifiers, or would on request
     bool leased;        // under leased node ids
-    Second leases_end;  // with these, the last end of its leases
+    Second leases_end;  // under leased node ids: the last end of its leases
 
-    // The latest time of this server's clock, now or, if it was set back, before that; and the
+    // The latest time that this server's clock has shown, even if the clock was set back, and the
     // tolerated difference of clocks.
     WallMs wall_ms;
     Ms skew;
 
-    // Whether the state on disk must be known: new secrets have not begun anywhere.
+    // Whether the server must know the state on disk: no server has used the new secrets yet.
     constexpr bool NeedsState() const {
         return issues && before.count > 0 && after.count > before.count;
     }
@@ -159,14 +159,14 @@ struct Reload {
 
 enum class ReloadError : uint8_t {
     kNone,
-    kNotGrown,  // secrets may only be added after the last one
-    kTooEarly,  // an added one owns a second that may have identifiers
-    kRefused,   // it made identifiers under other secrets; see CompareSecrets
+    kNotGrown,  // a server may add secrets only after the last one
+    kTooEarly,  // an added secret owns a second that may have identifiers
+    kRefused,   // the server made identifiers under other secrets; see CompareSecrets
 };
 
 struct ReloadPlan {
     ReloadError error;
-    uint32_t secret;  // with kNotGrown and kTooEarly: its index in `after`
+    uint32_t secret;  // with kNotGrown and kTooEarly: the secret's index in `after`
     Second earliest;  // with kTooEarly: the first possible second
 };
 
@@ -185,31 +185,32 @@ struct SkewRange {
 };
 
 // How far the written end is ahead of the clock's second; a crash costs at most this much. The
-// server extends the window in its last second, so it writes once in two seconds.
+// server extends the window in the window's last second, so it writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// Ranges of node ids that a data directory has used, the current one first. If they exceed this,
-// the last two that are not configured merge to one that covers both.
+// The number of ranges of node ids that a state remembers, the current one first. If a data
+// directory used more, the last two that are not configured merge to one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // A clean stop of a server with static node ids.
 struct Stop {
     // The machine's boot, from which its uptime counts, mixed with the place of the last
-    // checkpoint, which every run of PostgreSQL in the directory changes, even without this
+    // checkpoint. Every run of PostgreSQL in the directory changes this place, even without this
     // library. 0: unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
-    NodeRange nodes;  // all configured ones; none: no stop is recorded
+    NodeRange nodes;  // all configured ones; none: the state records no stop
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// One attempt to write the state. A run, one life of shared memory, draws a random number and
-// counts from there, including failed attempts, whose writes may become visible later. The number
-// goes to the marker once the state is durable, and before anything relies on it. So while the
-// marker shows `mark` or still `follows`, everything in use relies on this state or an earlier one.
+// One attempt to write the state. A run is one life of shared memory. It draws a random number and
+// counts its attempts from there, including failed ones, whose writes may become visible later. The
+// server moves the number to the marker once the state is durable, and before anything relies on
+// the state. While the marker shows `mark` or still `follows`, everything in use relies on this
+// state or an earlier one.
 struct WriteRecord {
     uint64_t mark;     // 0: none; the state then counts as missing
     uint64_t follows;  // the marker's former value; 0: none
@@ -221,20 +222,20 @@ struct WriteRecord {
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
 };
 
-// The marker of the last write in a directory (pg/window/run_marker.h): its number in 8 bytes, in
-// the machine's byte order, since it never leaves the machine. 0 for a malformed marker.
+// The marker of the last write in a directory (pg/window/run_marker.h): the number of the write in
+// 8 bytes, in the machine's byte order, since the marker never leaves the machine. 0 if malformed.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// A random number that the holder chooses for each acquisition. A request with it and the lease's
-// id comes from the holder of that lease.
+// A random number that the holder chooses for each acquisition. Only the holder of a lease knows
+// both this number and the lease's id.
 struct Incarnation {
     uint64_t words[2];
 
     friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
 };
 
-// As its holder keeps it, in memory and on disk; see core/lease/lease_holder.h.
+// A lease as its holder keeps it, in memory and on disk; see core/lease/lease_holder.h.
 struct Lease {
     int64_t id;  // 0: no lease
     Incarnation incarnation;
@@ -243,45 +244,48 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // When the holder asked the coordinator, and when the lease ends if it started then. It may
-    // start later, so it never ends earlier, whatever the clocks show.
+    // When the holder asked the coordinator, and when a lease that started at this moment would
+    // end. The lease may start later, so it ends at `lasts_until_ms` or later, whatever the clocks
+    // show.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
     friend constexpr bool operator==(const Lease&, const Lease&) = default;
 
-    // The time from the last grant or renewal to its end.
+    // The time from the last grant or renewal to the lease's end.
     constexpr Ms length() const noexcept {
         RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
         return lasts_until_ms - asked_at_ms;
     }
 };
 
-// The lease whose node ids are in use, and the next one.
+// One lease whose node ids are in use, and the next one.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// The boot in Linux' form, a UUID in lower case and a line break. Zeros if malformed.
+// Parses a boot's identifier as Linux shows it: a UUID in lower case and a line break. Zeros if
+// malformed.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this
-    // The first second of a secret that this server lacks, according to a coordinator; 0: none. See
-    // DiffersFrom.
+    // The first second of a secret that this server lacks, according to a coordinator; 0: it lacks
+    // none. See DiffersFrom.
     Second differs_from;
     SkewRange skew;  // since the start of the server that wrote this; with a stop, its smallest is
                      // the value then
     Stop stop;       // of the writer of ends[0], whose end is then exact
     WriteRecord write;
-    // The leases that the run of this state took or resumed. Up to each end, `secrets` are those of
-    // its grant.
+    // The leases that this state's run took or resumed. Up to the end of each lease, `secrets` are
+    // those of its grant.
     Lease leases[kMaxLeases];
-    // The first second after the hold-off of this directory's last unproven start. Before it, other
-    // servers may have used any common node ids.
+    // The first second after the hold-off of this directory's last unproven start. Before this
+    // second, other servers may have used any common node ids.
     Second floor;
-    // When a start found this directory to be a copy; kept until the operator acknowledges it. A
-    // start finds a copy of this directory anew. 0: not a copy, or acknowledged.
+    // When a start found this directory to be a copy. The state keeps this until the operator
+    // acknowledges the copy; a start in a copy of this directory sets it again. 0: not a copy, or
+    // acknowledged.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -292,13 +296,12 @@ struct WindowState {
     // The first second at which a window of these static node ids may open.
     Second OpensAt(const NodeRange& nodes) const noexcept;
 
-    // The first second in which nothing was issued under any node ids.
+    // The first second that is later than every identifier of this state, whatever its node ids.
     Second LastEnd() const noexcept;
-    // The first second after all leases.
     Second LeasesEnd() const noexcept;
 
-    // Call and write before opening the window of these node ids, or moving its end: records the
-    // end in first place. A new window begins at or after every end written for its node ids.
+    // Records the end in first place. Call and write this before opening the window of these node
+    // ids, or moving its end. A new window begins at or after every end written for its node ids.
     // `configured` are the server's ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
@@ -306,22 +309,22 @@ struct WindowState {
     // Records that others may have used these node ids before `end`.
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
-    // Call and write when the last announced window is over, and nothing was or will be used in it
-    // from `end` on; 0: nothing at all. Takes back the announcement of this window only; earlier
-    // ends stay.
+    // Call and write this when the last announced window is over, and nothing was or will be used
+    // in it from `end` on; 0: nothing at all. Takes back the announcement of this window only;
+    // earlier ends stay.
     void TakeBack(Second end) noexcept;
 
     // Only TakeBack lowers an end, and never below the end that was written when the window opened.
-    // These belong to the last announced window, which has ends[0]. They are not on disk, so a
-    // state that was read takes nothing back.
-    Second announced_start{};  // 0: there is none, or it was taken back
-    Second end_before{};       // of its node ids, when it opened
+    // These fields belong to the last announced window, which has ends[0]. They exist only in
+    // memory: a state read from disk takes nothing back.
+    Second announced_start{};  // 0: there is no announcement, or the server took it back
+    Second end_before{};       // the written end of its node ids when the window opened
 
-    // The place of these node ids' end; makes room for a new one.
+    // The place of these node ids' end. Makes room for a new one.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// A head, the secrets, the written ends and a checksum. Unused bytes are zero.
+// The layout on disk: a head, the secrets, the written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -330,13 +333,13 @@ inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
 
 enum class StateError : uint8_t {
     kNone,
-    kMissing,      // no file, and no sign of an earlier one
-    kLost,         // no file, but a sign of an earlier one
+    kMissing,      // no file, and no sign of an earlier file
+    kLost,         // no file, but a sign of an earlier file
     kWrongLength,  // truncated or too long
     kWrongMagic,
     kWrongVersion,
     kWrongChecksum,
-    kWrongContent,  // checksum right, content impossible
+    kWrongContent,  // the checksum is right, the content impossible
 };
 
 // English for messages, without a final period.
@@ -346,41 +349,39 @@ const char* StateErrorText(StateError error) noexcept;
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// The finding on disk, for the log; see PlanStart.
+// What a start found on disk, for the log; see PlanStart.
 enum class Finding : uint8_t {
     kOwn,            // this directory's own state
-    kFirstUse,       // the directory was never used for identifiers
+    kFirstUse,       // no server ever used the directory for identifiers
     kUnreadable,     // corrupt, truncated or lost
     kOtherSystem,    // another system identifier
     kOtherTimeline,  // promotion or point-in-time recovery
     kCopied,         // the directory or the file is a copy
 };
 
-// A moment by both clocks of Stop.
 struct Moment {
     UptimeMs uptime_ms;
     WallMs wall_ms;
 };
 
-// A start of a server.
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;            // all configured ones; none if they are leased
+    NodeRange nodes;            // all configured ones; none if node ids are leased
     uint32_t leased_nodes = 0;  // how many it leases; 0: none
 
     // The same postmaster has run this directory before: a crash ended shared memory.
     bool after_crash_restart = false;
 
-    // As in Stop; and the moment from which the hold-off counts, see SetTime.
+    // `boot` as in Stop; the moment from which the hold-off counts, see SetTime.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
 
-    uint64_t marked;  // the last write's mark in this boot; 0: unknown
+    uint64_t marked;  // the mark of the last write in this boot; 0: unknown
     SkewRange skew;   // tolerated difference of clocks, from the start of the server on
 
-    // As in WriteRecord; and the present.
+    // As in WriteRecord; `now_ms` is the present.
     uint64_t postmaster = 0;
     uint64_t machine_boot[2] = {};
     UptimeMs now_ms{};
@@ -388,8 +389,9 @@ struct Start {
 };
 
 // Sets the moment from which the hold-off counts: the server's start, or the present if the server
-// may have been promoted since, because another ran until then. After a wall clock that was ahead
-// at the start and set right since, it is also the present: others ended before the start.
+// may have been promoted since, because another server ran until the promotion. It is also the
+// present if the wall clock was ahead at the start and set right since: others ended before the
+// start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -398,42 +400,42 @@ struct StartPlan {
     SecretsChange secrets;
     UptimeMs opens_at_ms;   // windows may open after this uptime; see MayOpen
     Second held_off_until;  // the first second after the hold-off, proven or not
-    WindowState state;      // continue from this: origin, secrets, ends, floor; no stop
+    WindowState state;      // the server continues from this: origin, secrets, ends, floor; no stop
 };
 
-// See WindowState::copied_at. `found` is on disk in the directory `own`; `now` is the present.
+// See WindowState::copied_at. `found` is the state on disk in the directory `own`; `now` is the
+// present.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. `error` is the state's
 // error; `found` is valid only with kNone.
 //
-// A window opens at or after the written end of each of its node ids, and when the tolerated
-// difference has passed since the start, by the wall clock and by the uptime. So seconds that
-// others used lie before it, and the proof below holds whatever the wall clock does.
+// A window opens at or after the written end of each of its node ids, and after the tolerated
+// difference has passed since the start, by the wall clock and by the uptime. So it opens after all
+// seconds that other servers used, and the proof below holds whatever the wall clock does.
 //
-// What others used lies before the hold-off of the next start, by a clock that was right then. The
-// clock may be set back afterwards. So that second stays the floor of every later window, until a
-// start of another postmaster holds off by its clock.
+// If the clock is right at the start, the hold-off ends after all seconds that other servers used.
+// The operator may set the clock back afterwards. So every later window begins at or after the end
+// of the hold-off, until a start of another postmaster holds off by its clock.
 //
-// It need not wait if a proof shows that no other server has used the node ids since this one's own
-// stop. Every other server holds off from its own start, which came after that stop. So none has
-// issued anything if less than the tolerated difference passed from the stop to this start. The
-// stop must be of this directory, this boot and all of these node ids, and the last write of all:
-// otherwise the disk may have been rolled back to it after another run opened a window. Nor may
-// PostgreSQL have run here otherwise since: a coordinator may have leased the unused node ids
-// meanwhile. Both clocks must agree, because a virtual machine's uptime omits the time for which
-// its host paused it.
+// The server need not wait if a proof shows that no other server has used the node ids since its
+// own stop. Every other server holds off from its own start, which came after that stop. So none
+// has issued anything if less than the tolerated difference passed from the stop to this start. The
+// proof takes a stop of this directory, this boot and all of these node ids, which is also the last
+// write of all. If a later write exists, the disk was rolled back to this stop, and another run may
+// have opened a window. PostgreSQL must not have run here otherwise since the stop: a coordinator
+// may have leased the unused node ids. Both clocks must agree, because a virtual machine's uptime
+// omits the time for which its host paused it.
 //
-// Other servers hold off by their own tolerated difference, and it may have changed over time. Of
-// this server's values in the run that stopped and since its start, the proof uses the smallest and
-// the hold-off the largest.
+// Other servers hold off by their own tolerated difference, which may have changed over time. Of
+// this server's values in the stopped run and since this start, the proof uses the smallest and the
+// hold-off uses the largest.
 //
-// While the plan refuses the secrets, no window may open.
+// No window may open while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Whether a start resumes a lease of the state on disk, from the written end of its node ids on.
-// Not during recovery. docs/design.md, "Resuming a lease", has the reason for each
-// condition.
+// Only outside recovery. docs/design.md, "Resuming a lease", gives the reason for each condition.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Whether a window may open at this second and uptime; see WindowState::OpensAt and StartPlan.
@@ -442,30 +444,30 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
-// The range used last; the first one if none was used.
+// The range used last; the first one if no range was used.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
 // The range to use at the second `now` in place of `in_use`, whose words and written end are ahead
-// of the clock: of the ranges that may open a window now, the lowest unused one, or else the one
-// used longest ago. `earliest` has each range's first second at which the slots allow a window
-// (generator.h). `ranges.count` if there is none.
+// of the clock. Chooses from the ranges that may open a window now: the lowest unused one, or else
+// the one used longest ago. `earliest` has the first second at which the slots allow a window in
+// each range (generator.h). Returns `ranges.count` if no range may open.
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
 // PlanStart for a leasing server: the first second at which a window of these node ids may open.
-// The lease excludes other servers; this directory itself may have used them as static ones, under
-// a clock that was ahead.
+// The lease excludes other servers. This directory itself may have used the node ids as static
+// ones, under a clock that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
-// Decides whether a running server may add secrets; `state` is null while unknown. The caller
-// prevents opening and extending windows until the secrets are added.
+// Decides whether a running server may add secrets; `state` is null while unknown. The caller opens
+// and extends no window until the server has added the secrets.
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end,
-// for this server's identifiers. With static node ids it begins after the present + skew, for those
-// of other servers. With leased ones it begins at or after the last lease's end: for a later
-// second, the coordinator grants no lease to a holder with another secret. So a server that stopped
-// for this reason may get the secret late.
+// for this server's identifiers. With static node ids it begins after the present + skew, for other
+// servers' identifiers. With leased node ids it begins at or after the last lease's end: for a
+// later second, the coordinator grants no lease to a holder with another secret. So a leasing
+// server that stopped because it lacked the secret may get the secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

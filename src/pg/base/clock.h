@@ -1,6 +1,6 @@
 // Clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which ticks 100 to 1000 times
-// a second and can trail CLOCK_REALTIME by one of its ticks. The shorter ticks of Snowflake numbers
-// use CLOCK_REALTIME. So a window moves on up to one coarse tick later than a Snowflake tick.
+// a second and can trail CLOCK_REALTIME by one tick. The shorter ticks of Snowflake numbers use
+// CLOCK_REALTIME. So a window moves up to one coarse tick later than a Snowflake tick.
 
 #pragma once
 
@@ -22,7 +22,7 @@ static inline struct timespec wall_clock() {
 
 static inline randflake::Second wall_clock_second() {
 #ifdef __GLIBC__
-    // time() reads the seconds of CLOCK_REALTIME_COARSE at half its price: a single load where the
+    // time() reads the seconds of CLOCK_REALTIME_COARSE at half the cost: a single load if the
     // kernel maps the clock into the process (vDSO).
     const randflake::UnixSecond now{time(nullptr)};
 #else
@@ -42,7 +42,7 @@ static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
 }
 
-// From a clock that never steps, to measure how long a call waits.
+// Reads a clock that never steps, to measure how long a call waits.
 static inline randflake::SteadyUs steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -52,7 +52,7 @@ static inline randflake::SteadyMs steady_clock() {
     return {steady_microseconds().count / 1000};
 }
 
-// From a clock that cannot be set and that counts time while the machine is suspended.
+// Reads a clock that cannot be set and that counts time while the machine is suspended.
 static inline randflake::UptimeMs uptime_clock() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME

@@ -18,7 +18,7 @@
 #define RANDFLAKE_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-// This backend's number: distinct among live processes, small when few are connected.
+// This backend's number: distinct among live processes, and small if connections are few.
 static inline int backend_number() {
 #if PG_VERSION_NUM >= 170000
     return MyProcNumber;
@@ -27,8 +27,8 @@ static inline int backend_number() {
 #endif
 }
 
-// Allocates a setting's value or its parsed form as PostgreSQL's handling of settings does: with
-// malloc before PostgreSQL 16, in a memory context since. Null when out of memory.
+// Allocates a setting's value or its parsed form as PostgreSQL does for settings: with malloc
+// before PostgreSQL 16, in a memory context since. Null when out of memory.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -53,7 +53,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Whether the last reload read another value, or none, that takes effect at the next start.
+// Whether the last reload changed or unset this setting, which takes effect at the next start.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -96,7 +96,7 @@ static inline bool may_use_type(Oid type) {
 #endif
 }
 
-// The wait event that pg_stat_activity shows for a waiting call; it has a name since PostgreSQL 17.
+// The wait event that pg_stat_activity shows for a waiting call. It has a name since PostgreSQL 17.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);

@@ -1,4 +1,4 @@
-// An error as data, to raise in a call or to show before a call meets it.
+// An error as data: a call raises it, or a view shows it before a call meets it.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The only file that includes PostgreSQL's headers. They are C without extern "C" guards. Include
+// The only file that includes PostgreSQL's headers, which are C without extern "C" guards. Include
 // this file first: postgres.h replaces printf and its relatives by macros, which break a later
 // <cstdio>.
 

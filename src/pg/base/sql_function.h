@@ -1,6 +1,6 @@
 // Defines SQL functions in C, and checks the width of the rows they return. A package installs the
-// library, but ALTER EXTENSION updates the SQL objects in each database; between the two the widths
-// may differ, and the function would write beyond its row.
+// library, but ALTER EXTENSION updates the SQL objects in each database. In between the widths may
+// differ, and the function would write beyond its row.
 
 #pragma once
 
@@ -14,8 +14,8 @@
     }                                         \
     static_assert(true)
 
-// The blessed descriptor of the function's result row, in this memory context; ERROR unless it has
-// so many columns.
+// The blessed descriptor of the function's result row, in this memory context. ERROR unless the row
+// has this number of columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // The same for a function that has called InitMaterializedSRF.

@@ -20,5 +20,5 @@ static inline TimestampTz timestamp_of(randflake::Second second) {
 // The beginning of a second as text in the session's time zone; palloc'd.
 const char* second_text(randflake::Second second);
 
-// The second of an identifier that holds a time; an ERROR with this SQLSTATE if none does.
+// The second of an identifier that contains this time; an ERROR with this SQLSTATE if none does.
 randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);

@@ -15,8 +15,8 @@ using randflake::kRandflake;
 using randflake::kRandflake53;
 using randflake::Layout;
 
-// False if no secret of this server made the identifier. An ERROR if the server is not certain of
-// that, or of the decrypted number.
+// Returns false if no secret of this server made the identifier. ERROR if the server is not certain
+// of that, or of the decrypted number.
 template <typename Ring>
 static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;

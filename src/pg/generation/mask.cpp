@@ -25,7 +25,7 @@ struct CachedKey {
 static constexpr uint32 kSets = 16;
 static constexpr uint32 kKeysOfSet = 4;
 static CachedKey cached[kSets][kKeysOfSet];
-static uint32 replaced[kSets];  // so many keys of the set
+static uint32 replaced[kSets];  // replaced keys of each set
 static const CachedKey* latest = &cached[0][0];
 
 static const char* label_hint() {
@@ -42,8 +42,8 @@ static bool is_text(const char* utf8, int length) {
     return true;
 }
 
-// Labels are converted to UTF-8, so that a label means the same in each database. A character has
-// at least a third as many bytes in UTF-8 as in any other encoding.
+// Labels are converted to UTF-8, so that a label means the same in each database. In UTF-8 a
+// character has at least a third as many bytes as in any other encoding.
 static SipKey derive_key(const char* label, size_t length) {
     const bool convertible = length <= 3 * kMaxLabelBytes && GetDatabaseEncoding() != PG_SQL_ASCII;
     const char* utf8 = label;

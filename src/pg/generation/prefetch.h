@@ -1,15 +1,15 @@
 // Makes identifiers of a family that is encrypted in batches.
 //
-// A backend reserves a batch of numbers at once, encrypts it in vector registers and hands the
-// identifiers out one by one. It drops a batch when the clock shows another second than at the
-// reservation, so the second inside an identifier is the clock's second at the call. The first
-// batch of a second is a single number, and each further batch is longer: a lone insert uses one
-// number, and a bulk load pays for one compare-and-swap in 64 identifiers.
+// A backend reserves a batch of numbers at once, encrypts it in vector registers and returns the
+// identifiers one by one. It drops a batch when the clock shows another second than at the
+// reservation, so an identifier contains the clock's second at the call. The first batch of a
+// second is a single number, and each further batch is longer: a lone insert uses one number, and a
+// bulk load pays for one compare-and-swap in 64 identifiers.
 //
 // The batch belongs to this process. The postmaster never fills one, so children inherit none, and
-// parallel workers have their own. Its numbers are reserved in shared memory, so no other process
-// gets them even if this one dies. Under several secrets some reserved numbers are skipped
-// (core/secret/secret_ring.h); no process uses those.
+// parallel workers have their own. The batch is reserved in shared memory, so no other process gets
+// its numbers even if this process dies. Under several secrets every process skips some reserved
+// numbers (core/secret/secret_ring.h).
 //
 // A family is a type with
 //
@@ -26,7 +26,7 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Each batch of a second is longer than the last by this much, up to kBatchLength.
+// Each batch of a second has this many times the numbers of the last one, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>
@@ -66,18 +66,17 @@ private:
         return ids[next++];
     }
 
-    // The result of Require is fixed while the server runs, so a backend calls it once.
     static inline bool ready;
 
-    static inline randflake::Second second;  // of the clock, when it was reserved
+    static inline randflake::Second second;  // of the clock, at the reservation
     static inline uint32 reserved;           // numbers, skipped ones included
     static inline uint32 next;               // ids[next .. count - 1] are left
     static inline uint32 count;
     static inline uint64 ids[randflake::kBatchLength];
 };
 
-// Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
-// copies each row, so one row is formed and its only column overwritten.
+// Returns the whole set in a tuple store, which stays within work_mem and spills to disk. The store
+// copies each row, so one row suffices: each turn overwrites its only column.
 template <typename Family>
 static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
@@ -97,7 +96,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
 }
 
 // In FROM the executor keeps the rows in a tuple store anyway, and filling it here saves a call per
-// row. In a select list it keeps none, so each call returns one row.
+// row. In a select list the executor keeps none, so each call returns one row.
 template <typename Family>
 static Datum generate_many(FunctionCallInfo fcinfo) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);

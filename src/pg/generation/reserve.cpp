@@ -1,4 +1,4 @@
-// Reserves numbers in the slot of the caller's choice, or in the next one with room. If all slots
+// Reserves numbers in the slot of the caller's choice, or in the next slot with room. If all slots
 // are used up, the call waits. Randflake, Snowflake and 53-bit numbers share this code but have
 // their own slots, layouts and clocks.
 
@@ -48,7 +48,7 @@ struct Numbers53 {
 };
 }  // namespace
 
-// The last node id that the slots may ever have; a lease may bring any.
+// The last node id that the slots may ever have; a lease may bring any node id.
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
@@ -56,13 +56,13 @@ static uint64 last_node_id() {
     return uint64{all.first} + all.count - 1;
 }
 
-// Tries the slots from the chosen one on. Backends start at different slots, so with at least as
-// many node ids as backends no two share a slot. A fast backend uses up dozens of slots in a tick,
-// so the cursor skips used-up slots for the rest of it. When all are used up, only the last one is
-// tried again.
+// Tries the slots from the chosen one on. Backends start at different slots, so no two share a slot
+// if there are at least as many node ids as backends. A fast backend uses up dozens of slots in a
+// tick, so the cursor skips used-up slots for the rest of the tick. If all are used up, it tries
+// only the last one again.
 //
-// From the lowest slot on, numbers of one backend only grow. So if the clock ticks while slots are
-// skipped, the number is dropped and the scan restarts at slot 0.
+// From the lowest slot on, numbers of one backend only grow. So if the clock ticks during the scan,
+// the call drops the number and scans again from slot 0.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
@@ -87,7 +87,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
             randflake::LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word,
                                          shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // Only a used-up slot calls for the next one, which has the same window and clock.
+        // Only after a used-up slot it tries the next one, which has the same window and clock.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
@@ -106,7 +106,8 @@ static inline bool range_due(const Layout& layout, const Reservation& reservatio
            randflake::ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
-// Moves the window on where that is due. True if another attempt may succeed at once.
+// Extends or changes the window if its time has come. Returns true if another attempt may succeed
+// at once.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
     if (reservation.outcome == Outcome::kNoWord)
         return true;
@@ -115,8 +116,8 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// Makes an attempt, and a second one if the window moved on, dropping numbers reserved far ahead of
-// the clock.
+// Makes an attempt, and a second one if the window moved. The second attempt drops numbers that the
+// first one reserved far ahead of the clock.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
@@ -128,13 +129,13 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks up to this long the wait sleeps to the microsecond, until the clock ends it. The latch
+// For ticks up to this long the call sleeps to the microsecond, until the clock ticks. The latch
 // would wait whole milliseconds and one more.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first wait at the latch only registers for the change and returns at once. So it misses no change
-// between an attempt and the wait.
+// first wait at the latch only registers for the change and returns at once. So the call misses no
+// change between an attempt and the wait.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const randflake::WallMs now = precise_wall_clock();

@@ -1,5 +1,5 @@
 // Reserves raw numbers for this backend in the slots of shared memory. reserve_errors.cpp explains
-// why a call got none.
+// failed calls.
 
 #pragma once
 
@@ -7,32 +7,32 @@
 
 #include "core/window/generator.h"
 
-// The slot that a call tries first. The others follow when it is used up in this second.
+// The slot that a call tries first. If it is used up in this second, the call tries the others.
 enum class SlotChoice : uint8 {
-    kOwn,     // the backend's own, so backends do not disturb each other
-    kLowest,  // the same for all backends, so together they count upwards
+    kOwn,     // the backend's own slot, so backends do not disturb each other
+    kLowest,  // the same slot for all backends, so together they count upwards
 };
 
 // Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
 // raises an ERROR. The caller has called require_generator.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
-// The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller
-// has called require_snowflake.
+// Reserves Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller has
+// called require_snowflake.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
-// The same for 53-bit numbers, from the backend's own slot. The caller has called
-// require_generator53.
+// Reserves 53-bit numbers, from the backend's own slot. The caller has called require_generator53.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// The ERROR for a call that got no number within randflake.max_wait; `last` is its last attempt.
+// Raises the ERROR for a call that got no number within randflake.max_wait; `last` is its last
+// attempt.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
-// Logs, at most once in a minute of the clock, that every number of this second is used. Does
-// nothing after another outcome, or if ticks are shorter than a second.
+// Logs, at most once in a minute of the clock, that every number of this second is used. Ignores
+// other outcomes, and layouts whose ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 
-// What stops Randflake's identifiers now or soon: the text of that ERROR in one line; palloc'd.
-// Null when nothing does.
+// The problem that stops Randflake's identifiers now or soon: the text of its ERROR in one line;
+// palloc'd. Null without a problem.
 const char* generator_problem();

@@ -1,4 +1,4 @@
-// The errors of a call that got no identifier, each with its cause and remedy. They are data, so
+// The errors of calls that got no identifier, each with its cause and remedy. They are data, so
 // that the view randflake_status shows the same text before a call fails.
 
 #include "pg/generation/reserve.h"
@@ -62,14 +62,14 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// After `before`: by how much this server's clock differs from the coordinator's. Empty if that is
-// tolerable.
+// Text after `before` that says by how much this server's clock differs from the coordinator's.
+// Empty if the difference is tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
 }
 
-// The clock is behind the last identifier, or behind the end that was written to disk.
+// The clock is behind the last identifier, or behind the written end.
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -93,8 +93,8 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Why the worker has no lease, as a sentence that every role may see: it does not quote the
-// coordinator's answer.
+// Why the worker has no lease, as a sentence that every role may see: it never quotes the
+// coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -128,7 +128,7 @@ static const char* lease_failure_text(const LeaseReport& report) {
     return "The coordinator has not answered yet.";
 }
 
-// The same, or by how much the clock is wrong, or both.
+// Why the worker has no lease, or by how much the clock is wrong, or both.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* wrong = wrong_clock(report, " ");
     const bool all =
@@ -137,7 +137,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// The same, and when the coordinator grants leases again.
+// The problem, and when the coordinator grants leases again.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -146,7 +146,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// How to get a lease, and where the coordinator's own words are.
+// How to get a lease, and where the operator finds the coordinator's own words.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -158,7 +158,7 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
             : usual);
 }
 
-// There is no lease, or the clock is outside of it.
+// There is no lease, or the clock is outside it.
 static ErrorText no_lease_error(Second clock) {
     const LeaseReport report = lease_report();
     const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
@@ -253,7 +253,7 @@ static ErrorText leased_error(const WindowReport& report) {
             "uses and that are not in the coordinator's pool, and restart the server."};
 }
 
-// The window is closed or ended, and no process moved it on within randflake.max_wait.
+// The window is closed or ended, and no process opened or extended it within randflake.max_wait.
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
     switch (report.trouble.problem) {
@@ -281,7 +281,7 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// The capacity of the node ids. Only Randflake's layout has a node id with a smaller one.
+// The capacity of the node ids. Only in Randflake's layout, one node id has a smaller capacity.
 static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
@@ -305,7 +305,7 @@ static ErrorText exhausted_error(const Layout& layout) {
             "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
-// Programs do not get this: their statements did not cause the wait.
+// Only the log gets this: no program's statement caused the wait.
 void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
     if (last.outcome != Outcome::kExhausted || layout.unit != randflake::kSecondMs)
@@ -352,7 +352,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &randflake::kRandflake53) {
                 require_nodes53(first_node_id());
-                // or the server has others now
+                // or the server has other node ids now
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
@@ -399,7 +399,7 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
 
 // The server uses a spare range of node ids until the clock reaches the last second that the other
 // range used. docs/monitoring/postgres_exporter.yml recognizes by these words, and by those for
-// clocks above, that identifiers go on.
+// clocks above, that the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const randflake::NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -414,7 +414,8 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// Another running server has the same node ids. It stops nothing; the exporter knows these words.
+// Another running server has the same node ids. Both still generate; the exporter knows these
+// words.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -428,7 +429,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// A copied directory stops nothing; the exporter knows these words.
+// The directory is a copy. The server still generates; the exporter knows these words.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -1,13 +1,14 @@
-// snowflake_generate(): a number in the clear, by the layout of randflake.snowflake_layout.
+// snowflake_generate(): an unencrypted number, by the layout of randflake.snowflake_layout.
 //
-// The order of identifiers matters here. A statement that wants one number reads the clock to the
-// millisecond and reserves a single number. A statement that wants many reserves batches. The next
-// batch is twice as long if the statement used up the last one within a tick of the layout, and
-// half as long otherwise.
+// The order of identifiers matters here. For a statement that wants one number, a backend reads the
+// clock to the millisecond and reserves a single number. For a statement that wants many, it
+// reserves batches. The next batch is twice as long if the statement used up the last one within a
+// tick of the layout, and half as long otherwise.
 //
-// A batch is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
-// ms depending on the kernel. So an identifier is older than its call by at most one tick of the
-// layout plus one tick of the coarse clock. The batch belongs to this process, as in prefetch.h.
+// A backend drops a batch when its statement ends or the coarse clock ticks, which happens every 1
+// to 10 ms depending on the kernel. So an identifier is older than its call by at most one tick of
+// the layout plus one tick of the coarse clock. The batch belongs to this process, as in
+// prefetch.h.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -26,12 +27,12 @@ static constexpr uint32 kLargestBatch = 64;
 namespace {
 struct Prefetched {
     TimestampTz statement;  // start of the batch's statement
-    int64 seconds;          // the coarse clock when the batch was reserved
+    int64 seconds;          // the coarse clock at the batch's reservation
     long nanoseconds;
-    uint64 last;    // identifier handed out last
+    uint64 last;    // the identifier returned last
     uint32 left;    // the next `left` identifiers follow it
     uint32 wanted;  // of the next batch
-    Tick tick;      // of the layout, when the batch was reserved
+    Tick tick;      // of the layout, at the batch's reservation
 };
 }  // namespace
 

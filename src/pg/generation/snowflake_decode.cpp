@@ -147,7 +147,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// The named layouts, and the server's if it is not one of them.
+// The named layouts, and the server's layout if it has another one.
 SQL_FUNCTION(snowflake_layouts);
 Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

@@ -2,20 +2,20 @@
 // although a column default makes identifiers.
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
-// the table being filled; its one exemption is nextval(). Our functions read no table. So each has
-// a twin, which runs the same code and is marked STABLE, and a planner support function replaces a
-// call by the twin's in the defaults of COPY.
+// the table that COPY fills. PostgreSQL exempts only nextval(). Our functions read no table. So
+// each has a twin, which runs the same code and is marked STABLE. In the defaults of COPY, a
+// planner support function replaces each call by the twin's.
 //
-// Elsewhere a twin would be wrong: ALTER TABLE ADD COLUMN evaluates a default that is not volatile
-// once for all rows. So the support function replaces a call only while
+// In other statements a twin would be wrong: ALTER TABLE ADD COLUMN evaluates a default that is not
+// volatile once for all rows. So the support function replaces a call only if
 //
 //   - the innermost utility statement is COPY FROM, or a worker of logical replication runs without
 //     a statement, as in the initial copy of a table. Statements of triggers pass
 //     ProcessUtility_hook too, which restores the outer state even after an error; and
 //   - there is no planner state: COPY plans a bare expression; queries of triggers have a state.
 //
-// Other bare expressions are evaluated for each row anyway: COPY's WHERE clause, conditions of
-// triggers, CHECK constraints of tables and domains, defaults in rows that logical replication
+// PostgreSQL evaluates other bare expressions for each row anyway: COPY's WHERE clause, conditions
+// of triggers, CHECK constraints of tables and domains, defaults in rows that logical replication
 // applies.
 //
 // Users cannot call a twin: its argument has type internal, of which SQL has no value. The argument
@@ -69,7 +69,7 @@ void copy_init() {
     ProcessUtility_hook = on_process_utility;
 }
 
-// InvalidOid without a twin. This needs no privilege on the schema, and neither does a default.
+// InvalidOid without a twin. This needs no privilege on the schema, because a default needs none.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
     if (name == nullptr)

@@ -12,7 +12,7 @@ extern randflake::Layout snowflake_layout;
 
 void snowflake_layout_define_setting();
 
-// Parses the setting. A malformed one is FATAL, so the server does not start with it.
+// Parses the setting. A malformed setting is FATAL and stops the server's start.
 void snowflake_layout_load();
 
 // Reads a layout by name or description. A malformed text is an error of level `elevel`, which

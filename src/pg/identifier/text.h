@@ -14,5 +14,5 @@ text* prefixed_text_of_id(uint64 id, const text* prefix);
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 
-// Quotes input for a message, truncated at a character boundary since it may be huge; palloc'd.
+// Quotes input for a message, truncated at a character boundary since input may be huge; palloc'd.
 const char* quoted(const char* data, size_t length);

@@ -1,13 +1,14 @@
-// Each request runs in its own process and ends with it. libpq trusts the server about the length
-// and number of messages and the rounds of a password hash; it also waits uninterruptibly, for a
-// name server or the end of an encrypted connection. None of that affects the worker:
+// Each request runs in its own process, which ends with the request. libpq trusts the server about
+// the length and number of messages and the rounds of a password hash. It also waits
+// uninterruptibly, for a name server or the end of an encrypted connection. None of that affects
+// the worker:
 //
 //   time     at the deadline, a shutdown or a reload the worker kills the process
 //   memory   the kernel limits it to kMemory beyond its start (on Linux)
-//   crashes  it has let go of shared memory, so the server need not restart
+//   crashes  the process has left shared memory, so the server need not restart
 //
-// The worker reads the answer from a pipe, all of it or nothing. If the process is killed on the
-// way, the answer is lost: no grant.
+// The worker reads the whole answer from a pipe, or nothing. If the worker kills the process, the
+// answer is lost and counts as no grant.
 
 #include "pg/lease/lease_client.h"
 
@@ -45,11 +46,11 @@ static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
 // Enough for the certificates of all authorities; an answer takes some hundred bytes.
 static constexpr rlim_t kMemory = 32 << 20;
 
-// The seconds to try each host of the connection string, unless that sets them.
+// The seconds to try each host of the connection string, unless the string sets them.
 static constexpr char kConnectTimeout[] = "3";
 
-// Settings for the session, whatever role and database have: requests need this isolation level,
-// and abandoned ones must end to free their connections.
+// Settings for the session, which override those of role and database. Requests need this isolation
+// level. Abandoned requests must end to free their connections.
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
 
@@ -57,15 +58,15 @@ static pid_t asking;       // the process; 0: there is none
 static bool timed_out;     // whether the last request with enough time timed out
 static uint32 first_host;  // index of the first host to try
 
-// Whether one character of UTF-8 prints.
+// Whether a character of UTF-8 is printable.
 static bool is_printable(const char* character, int bytes) {
     const auto first = static_cast<unsigned char>(character[0]);
     const auto second = static_cast<unsigned char>(character[1]);
     return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-// Copies as much of `text` as fits, with a question mark for each byte that does not print. libpq
-// breaks its messages into lines; this joins them.
+// Copies as much of `text` as fits, with a question mark for each unprintable byte. Joins the lines
+// of libpq's messages.
 static LeaseResult failed(LeaseProblem problem, const char* text) {
     LeaseResult result{};
     result.problem = problem;
@@ -122,9 +123,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Parameters before the connection string are defaults; those after it override it. False if it
-// cannot be parsed. No message quotes it or libpq's error, because any part may belong to a
-// password: in a URI, a password with / or @ becomes port or host.
+// Parameters before the connection string are defaults; those after it override it. Returns false
+// if the string cannot be parsed. No message quotes it or libpq's error, because any part may
+// belong to a password: in a URI, a password with / or @ becomes port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -175,10 +176,10 @@ static void parse_upstream(Parameters* parameters) {
 
 // From here on the process must not touch the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // The process ends with the worker, however that ends, and at the latest by itself. An
-    // immediate stop reaches all of the worker's group, and ends it too. So would a shutdown, by a
-    // second signal that may come when the worker has begun to give its leases back; there the
-    // worker decides.
+    // The process ends with the worker, however the worker ends, and at the latest by its own
+    // alarm. An immediate stop signals the worker's whole group, and ends this process too. A
+    // shutdown may send a second signal after the worker has begun to give its leases back. So on a
+    // shutdown the worker decides.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -240,7 +241,7 @@ static void end_asking(int, Datum) {
     asking = 0;
 }
 
-// Returns the read end of the pipe for the worker. Negative on failure.
+// Returns the read end of the pipe for the worker, or a negative number after a failure.
 static int start_asking(const Parameters& parameters, const CoordinatorRequest& request,
                         int64 timeout) {
     int ends[2];
@@ -281,7 +282,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
         }
         const int64 left = (deadline - steady_clock()).count;
         if (left <= 0) {
-            // Next time another host comes first, because this one may hang.
+            // The next request tries another host first, because this one may hang.
             first_host++;
             timed_out = true;
             return failed(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
@@ -296,8 +297,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock between request and answer, so half of that time is the error.
-// Ignores impossible times.
+// The coordinator read its clock between request and answer, so half of the time between is the
+// error. Ignores impossible times.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
@@ -307,7 +308,7 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Asks, and copies the answer's one row to `values`; `clock_column` is the column of the
+// Asks, and copies the answer's one row to `values`. `clock_column` is the column of the
 // coordinator's clock, if any. `kind` is the reply's kind if the coordinator complies; with kNone
 // only the deadline ends the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
@@ -350,7 +351,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // Keeps the first cause if only connections were refused since.
+        // Keeps the first cause if later attempts only met refused connections.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);

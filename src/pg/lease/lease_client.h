@@ -9,18 +9,18 @@
 #include "pg/lease/lease_request.h"
 #include "pg/memory/lease_report.h"
 
-// The result of a request.
 struct LeaseResult {
     randflake::LeaseReply reply;
     randflake::CoordinatorClock clock;  // of a grant or a renewal
-    LeaseProblem problem;               // kNone: the coordinator has committed what was asked
-    // Otherwise: the reason in printable UTF-8, and the second before which the coordinator grants
-    // none; 0: not said. A truncated message loses its end, which may be half a character.
+    LeaseProblem problem;               // kNone: the coordinator has committed the request
+    // With another problem: the reason in printable UTF-8, and the second before which the
+    // coordinator grants no lease; 0: unknown. A truncated message loses its end, which may be half
+    // a character.
     char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;
 };
 
-// These give up after so many milliseconds, and at once when the worker must stop or reload the
+// The first two calls give up after this time, and at once when the worker must stop or reload the
 // settings.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
@@ -29,12 +29,12 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                randflake::UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets);
-// These give up only after `timeout` milliseconds. Whether the coordinator answers:
+// These calls give up only after `timeout` milliseconds. Returns whether the coordinator answers.
 bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// The server that "primary_conninfo" names, see WhichServer. False without an answer.
+// Asks the server that "primary_conninfo" names, see WhichServer. False without an answer.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // What the coordinator of "randflake.registry" knows about this server's node ids.

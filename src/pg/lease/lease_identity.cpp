@@ -6,8 +6,7 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// Whether this transaction has asked for the coordinator's identity, as every change of leases
-// does.
+// Whether this transaction has asked for the coordinator's identity. Every change of leases asks.
 static bool leased;
 
 // A prepared transaction belongs to no session, so a session that waits for the pool could not end
@@ -36,11 +35,11 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // Two files of every data directory that the server never replaces. One never changes, so it
-    // has a time even in file systems that only know the last change. The other changes constantly,
-    // so a restore into the same directory recreates it, unless it overwrites files in place. File
-    // systems reuse inode numbers, so its birth time counts too. Without birth times there is only
-    // the last change.
+    // Two files of every data directory that the server never replaces. One never changes, so even
+    // a file system that knows only the last change gives it a time. The other changes constantly,
+    // so a restore into the same directory recreates it, unless the restore overwrites files in
+    // place. File systems reuse inode numbers, so its birth time counts too, or its last change
+    // without birth times.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

@@ -1,13 +1,13 @@
 // A process can connect to one database only, so a launcher lists the databases and starts a worker
-// in one after the other. The launcher ends when all have answered, and repeats every second while
-// one has not. Any failure means no result, and node ids stay closed.
+// in each, one after the other. The launcher ends after an answer from every database. Until then
+// it asks again every second. Any failure means no result, and node ids stay closed.
 //
-// Workers are superusers in strangers' databases. So they read tables from storage, without SQL: no
-// function, operator, view, rule, trigger, policy or search path of a user takes part. They
+// Workers are superusers in databases of other owners. So they read tables from storage, without
+// SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part. They
 // override the settings of a database where these matter. Only a superuser can create the
-// extension; a table of that name that is not its member is ignored. Reading a table waits only for
-// ACCESS EXCLUSIVE locks, and not for long: so a worker ends soon by itself, and needs no SIGTERM,
-// which would log a FATAL error.
+// extension; workers ignore a table of that name outside it. A worker waits only for ACCESS
+// EXCLUSIVE locks, and briefly. So it soon ends by itself, and needs no SIGTERM, which would log a
+// FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -89,7 +89,7 @@ public:
     int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
     int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
 
-    // Half-open; without a bound it reaches to the limit of its type.
+    // Half-open; without a bound it extends to the limit of its type.
     Bounds Range(const char* name, Oid type) const {
         const bool is_long = type == INT8RANGEOID;
         RangeBound from, to;
@@ -156,7 +156,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
-// Like the functions randflake_lease_identity, _identity_hash and _share_pool.
+// Follows the functions randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
     // A pool without a row
     PoolSeen seen{};
@@ -193,7 +193,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     look->AddPool(seen, ToUnix(wall_clock_second()));
 }
 
-// Out of line, so that its variables do not live where an error is caught.
+// Out of line: its variables must not live in the function that catches the error.
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();
@@ -249,7 +249,7 @@ struct Database {
 };
 }  // namespace
 
-// All except those being dropped: no session can connect to them any more, or lease from them.
+// All databases except those being dropped: no session can connect to these, or lease from them.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
@@ -280,7 +280,7 @@ static bool exists(Oid oid, MemoryContext context) {
     return false;
 }
 
-// Waits so long, or until a worker ends. Does not return when the server stops.
+// Waits until this time or a worker's end. Does not return when the server stops.
 static void pause_for(long milliseconds) {
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),
@@ -291,7 +291,7 @@ static void pause_for(long milliseconds) {
         proc_exit(0);
 }
 
-// True with an answer in the report; false with its failure, if any.
+// Returns true with an answer in the report, false with its failure, if any.
 static bool ask(Oid database) {
     SpinLockAcquire(&report()->mutex);
     const uint32 question = ++report()->question;
@@ -321,7 +321,7 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
-// False if a database could not be looked at.
+// Returns false if it could not look at some database.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
     Second free_at[kMaxRanges]{};

@@ -1,4 +1,4 @@
-// Shared by the coordinator's functions and the look for coordinators.
+// The coordinator's functions and the look for coordinators share this.
 
 #pragma once
 

@@ -39,7 +39,7 @@ static void on_notice(void* answer, const PGresult* result) {
         fail(static_cast<CoordinatorAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
-    // libpq goes on reading while notices come.
+    // libpq reads on while notices come.
     if (++notices > kMaxNotices)
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
@@ -51,7 +51,7 @@ static AnswerType type_of(Oid type) {
                              : AnswerType::kOther;
 }
 
-// The fields of a row go into `fields`.
+// Copies the fields of a row to `fields`.
 static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
     AnswerPart part{};
     switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
@@ -81,7 +81,7 @@ static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnsw
     }
 }
 
-// Why the answer is no grant. `part` is the last one.
+// Records why the answer is no grant. `part` is the last part.
 static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
                       CoordinatorAnswer* answer) {
     answer->refused = judged.refused();
@@ -114,7 +114,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
         answer->problem = LeaseProblem::kNone;
 }
 
-// Row by row, so that the process never holds more than two.
+// Reads row by row, so that the process never holds more than two.
 static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     answer->asked_at = uptime_clock();
     if (PQsendQueryParams(connection, request.statement, request.parameters,
@@ -137,7 +137,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// True with the number in a column of the first row.
+// Returns true with the number in a column of the first row.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
@@ -167,13 +167,13 @@ void lease_request(const char* const* keywords, const char* const* values,
         fail(answer, LeaseProblem::kNoAnswer,
              connection != nullptr ? PQerrorMessage(connection) : "out of memory");
     } else {
-        // Warnings during the connection say nothing about the request.
+        // Warnings during the connection do not concern the request.
         PQsetNoticeReceiver(connection, on_notice, answer);
         if (request.statement == kWhichServer)
             ask_which_server(answer);
         else
             ask(request, answer);
     }
-    // Closes the connection properly, so that the coordinator sees no broken one.
+    // Closes the connection properly, so that the coordinator sees no broken connection.
     PQfinish(connection);
 }

@@ -1,4 +1,4 @@
-// One request to the coordinator, by libpq, and the check of everything in its answer.
+// One request to the coordinator by libpq, and the check of its whole answer.
 
 #pragma once
 
@@ -24,17 +24,17 @@ inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 
 struct CoordinatorAnswer {
-    LeaseProblem problem;  // kNone: the coordinator has committed what was asked
-    bool refused;          // otherwise: it refuses; other failures say nothing about a lease
+    LeaseProblem problem;  // kNone: the coordinator has committed the request
+    bool refused;          // otherwise: it refuses; other failures do not affect a lease
     int64 values[randflake::kMaxAnswerColumns];  // with kNone: see LeaseAnswer
     char text[392];                    // otherwise: why; the bytes may be the coordinator's
-    randflake::UnixSecond not_before;  // and the second before which it grants none; 0: not said
-    bool tells_of_secrets;             // always: whether the next is valid, see LeaseAnswer
+    randflake::UnixSecond not_before;  // and the second before which it grants no lease; 0: unknown
+    bool tells_of_secrets;             // always: whether the next field is valid, see LeaseAnswer
     randflake::Second differs_from;
     randflake::UptimeMs asked_at, answered_at;  // with kNone
 };
 
-// Connects with these parameters of PQconnectdbParams, and asks. Blocks, and its memory is
-// unlimited: run it in a process that others can end (lease_client.cpp). Raises no errors.
+// Connects with these parameters of PQconnectdbParams, and asks. Raises no errors. It blocks, and
+// its memory is unlimited: run it in a process that others can end (lease_client.cpp).
 void lease_request(const char* const* keywords, const char* const* values,
                    const CoordinatorRequest& request, CoordinatorAnswer* answer);

@@ -1,10 +1,10 @@
 // The lease worker: a background process that maintains this server's leases of node ids.
-// core/lease/lease_holder.h decides its actions, and core/server/server.h their order; this file
+// core/lease/lease_holder.h decides its actions, and core/server/server.h their order. This file
 // has the coordinator, the log and the waits.
 //
-// Whatever this process misses, no identifier leaves the lease. At shutdown it seals the window. It
-// gives its leases back if the coordinator answers; else the state on disk keeps them for the next
-// start.
+// Even if this process fails, no identifier leaves the lease. At shutdown it seals the window. It
+// gives its leases back if the coordinator answers; otherwise the state on disk keeps them for the
+// next start.
 
 #include "pg/lease/lease_worker.h"
 
@@ -58,7 +58,7 @@ void lease_register_worker() {
 
 // --- problems --------------------------------------------------------------------------------
 
-// Shows the problem; an empty message means none. Logs it when it changes.
+// Shows the problem; an empty message means none. Logs a changed problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -95,8 +95,8 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// The coordinator complied. If secrets were added meanwhile, the answer counts as lost: the next
-// request, which names them, follows after the first retry interval.
+// The coordinator complied. If a session added secrets meanwhile, the answer counts as lost. The
+// next request names these secrets, and follows after the first retry interval.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -117,7 +117,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
     record(LeaseProblem::kClocks, message);
 }
 
-// The clock may now allow a lease that it kept from use.
+// The clock may now allow a lease that it prevented before.
 static void look_at_clock() {
     const Lease held = leases().newest();
     const Second now = wall_clock_second();
@@ -151,7 +151,6 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
                   errdetail("It ends at %s.", second_text(held.end))));
 }
 
-// The answer ends later than requested.
 static void record_too_long(const char* what, const char* answer, Second end) {
     record_problem(LeaseProblem::kUnusable, what,
                    psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this "
@@ -177,7 +176,7 @@ static void acquire(const LeaseQuestion& asked) {
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
-// False if the lease cannot be renewed.
+// Returns false if the lease cannot be renewed.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
     const LeaseResult result =
@@ -197,7 +196,6 @@ static bool renew(const LeaseQuestion& asked) {
     return outcome != LeaseOutcome::kReplace;
 }
 
-// The coordinator cannot be asked.
 static void record_not_asked(LeaseProblem problem, const char* why) {
     (void)server.Answered({});
     record_failure(problem, kNotLeased, why);
@@ -241,7 +239,7 @@ static void release_all() {
 // --- the loop --------------------------------------------------------------------------------
 
 // Gives back node ids that this server itself used under a clock that was ahead. They count as
-// used, so the coordinator prefers others.
+// used, so the coordinator prefers other node ids.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -254,8 +252,8 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if it is time and no session did. True if it dropped the lease, so that
-// another one is needed.
+// Opens the next lease if its time has come and no session has opened it. Returns true if it
+// dropped the lease, so that the server needs another one.
 static bool open_or_drop_next() {
     static int64 opened_id;  // the last one in the log
     Second used_until;
@@ -269,7 +267,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that is over by this server's clock opens too, but stays a problem.
+    // A lease that has ended by this server's clock opens too, but stays a problem.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -303,7 +301,7 @@ void randflake_lease_main(Datum) {
     // After a restart the worker continues its predecessor's leases.
     SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
-        CHECK_FOR_INTERRUPTS();  // answers other backends' barriers
+        CHECK_FOR_INTERRUPTS();  // answers barriers of other backends
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);

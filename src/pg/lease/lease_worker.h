@@ -1,6 +1,6 @@
-// The lease worker, for the library's start.
+// Registers the lease worker.
 
 #pragma once
 
-// Asks the server for the worker; while the library is preloaded.
+// Call while the server preloads the library.
 void lease_register_worker();

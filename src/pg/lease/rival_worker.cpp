@@ -1,5 +1,5 @@
-// A background process that looks for other running servers with static node ids of this one, twice
-// a minute while this server is out of recovery. It asks
+// A background process that looks for other running servers with this server's static node ids,
+// twice a minute while this server is out of recovery. It asks
 //
 //   the server in "primary_conninfo": a former primary, or a standby promoted beside this one, may
 //     still generate. It may also be this server, through an address that moves with the primary.
@@ -42,7 +42,7 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
-// It generates, or may do so at any moment, with node ids of this server.
+// Whether that server generates, or may at any moment, with node ids of this server.
 static bool upstream_is_rival() {
     int64 values[randflake::kMaxAnswerColumns] = {};
     if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
@@ -50,7 +50,7 @@ static bool upstream_is_rival() {
         values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
         values[kNodeId] > PG_INT32_MAX)
         return false;
-    // Converts arbitrary numbers of the server
+    // Converts arbitrary numbers of the server.
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
     const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
     return shared->memory.ranges.All().Overlaps(nodes);

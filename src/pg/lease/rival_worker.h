@@ -1,4 +1,4 @@
-// Registers the worker that looks for other running servers with the node ids of this one, if the
+// Registers the worker that looks for other running servers with this server's node ids, if the
 // settings name a server to ask.
 
 #pragma once

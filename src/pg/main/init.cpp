@@ -4,8 +4,8 @@
 //   1. _PG_init defines and checks settings and sets hooks;
 //   2. the shmem_request hook asks for shared memory;
 //   3. the shmem_startup hook maps it, and each subsystem initializes its part once.
-// In a backend of another server nothing happens: text and shard functions need none of this, and
-// the others protect themselves.
+// In a backend of another server nothing happens. Text and shard functions need none of this, and
+// the other functions check for themselves.
 
 #include "pg/base/pg.h"
 
@@ -79,8 +79,8 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // The postmaster runs exit callbacks when all its children are gone, before it releases shared
-    // memory, and again at each restart after a crash of a backend.
+    // The postmaster runs exit callbacks after the exit of all its children, before it releases
+    // shared memory. It runs them again at each restart after a crash of a backend.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

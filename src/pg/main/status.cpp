@@ -59,7 +59,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Randflake numbers a second for the server's node ids, less those that former secrets claim.
+// Randflake numbers a second for the server's node ids, less those that earlier secrets claim.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -67,7 +67,7 @@ static int64 ids_per_second() {
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
 }
 
-// Of the secret that makes new identifiers.
+// The fingerprint of the secret that makes new identifiers.
 static const char* current_fingerprint() {
     const int current = secret_ring().GenerationAt(wall_clock_second());
     return secret_fingerprint_text(secret_records().records[current]);
@@ -82,7 +82,7 @@ static Datum lease_error_datum(char* text) {
     return text_datum(text);
 }
 
-// The number of ranges of node ids that the server could change to now.
+// The number of ranges of node ids to which the server could change now.
 static int32 spare_ranges_left(const WindowReport& report) {
     const randflake::Second now = wall_clock_second();
     int32 left = 0;

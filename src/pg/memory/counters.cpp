@@ -1,4 +1,5 @@
-// The call that moves a slot's word to another second adds up the numbers of the second before.
+// Counts numbers: the call that moves a slot's word to another second adds those of the second
+// before.
 
 #include "pg/memory/counters.h"
 
@@ -21,8 +22,8 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 }
 
 // Records the latest clock and counts its steps back. A process that pauses after reading the clock
-// shows an earlier time, which is no step. Only a later tick in the word, which was read before the
-// clock, proves a step.
+// sees an earlier time than others, but no step. Only a later tick in the word proves a step,
+// because the process read the word before the clock.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);

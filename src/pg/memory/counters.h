@@ -1,5 +1,5 @@
-// Counters of the server's identifiers. Single identifiers are not counted: a slot's word has the
-// number of reservations in its second, and only a change of the second adds them up.
+// Counters of the server's identifiers. No counter counts single identifiers: a slot's word
+// contains the number of reservations in its second, and a change of the second adds this number.
 
 #pragma once
 
@@ -20,8 +20,9 @@ struct Counters {
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // The latest clock that Randflake and 53-bit numbers saw, and that Snowflake saw. Written once
-    // a second or tick and read by every reservation, so each has its own cache line.
+    // The latest clock that Randflake and 53-bit numbers saw, and the latest that Snowflake saw.
+    // Processes write these once a second or tick and read them at every reservation, so each has
+    // its own cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
@@ -36,8 +37,8 @@ void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// Numbers reserved since the counters were reset: in a slot of Randflake; in all slots of all
-// families.
+// Numbers reserved since the last reset of the counters: in a slot of Randflake; in all slots of
+// all families.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

@@ -1,4 +1,4 @@
-// What messages and views show of leases, in a server that leases its node ids.
+// The leases as messages and views show them, in a server that leases its node ids.
 
 #pragma once
 
@@ -6,25 +6,25 @@
 
 #include "core/lease/lease_holder.h"
 
-// The worker's wait event, while it waits for the coordinator or the next renewal.
+// The worker's wait event while it waits for the coordinator or the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
 // Why the worker's last attempt gave no usable lease. Every caller of randflake_generate() may see
-// this much. The text beside it names hosts and quotes the coordinator, so only pg_monitor and the
-// log get it.
+// this. The text beside it names hosts and quotes the coordinator, so only pg_monitor and the log
+// get the text.
 enum class LeaseProblem : uint8_t {
     kNone,
     kSettings,  // no secret, or no valid connection string
-    kNotAsked,  // this server had no means to ask
-    kNoAnswer,  // no connection, or it ended before the answer
+    kNotAsked,  // this server could not ask
+    kNoAnswer,  // no connection, or the connection ended before the answer
     kRefused,   // the coordinator refuses
-    kSecrets,   // it refuses, or does not renew, because secrets differ
-    kUnusable,  // its answer is not understood
+    kSecrets,   // the coordinator refuses or does not renew, because secrets differ
+    kUnusable,  // this server does not understand the answer
     kClocks,    // this server's clock is outside the granted time
     kUsed,      // this server itself used the node ids up to a later second
 };
 
-// What is shown of the leases. In shared memory, protected by its own spinlock, so that neither
+// What messages and views show. In shared memory, protected by its own spinlock, so that neither
 // messages nor the worker wait for a disk.
 struct LeaseReport {
     slock_t mutex;
@@ -36,7 +36,7 @@ struct LeaseReport {
     randflake::UnixSecond
         not_before;   // second before which the coordinator grants none; 0: unknown
     char error[512];  // printable UTF-8
-    randflake::CoordinatorClock clock;  // at its last grant or renewal
+    randflake::CoordinatorClock clock;  // at the coordinator's last grant or renewal
 
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
@@ -55,10 +55,10 @@ void lease_show(const randflake::LeaseHolder& holder);
 // those of the open lease, as far as this server's clock allows.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
-// Whether this server's clock and the coordinator's certainly differ by more than is tolerated.
+// Whether this server's clock and the coordinator's certainly differ by more than the tolerance.
 bool lease_clock_wrong(const LeaseReport& report);
 
-// By how much and in which direction they differ now; null if they do not. palloc'd.
+// By how much and in which direction the clocks differ now; null if they do not. palloc'd.
 const char* lease_clock_text(const LeaseReport& report);
 
 void lease_record_clock(const randflake::CoordinatorClock& clock);

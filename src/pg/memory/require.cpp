@@ -1,4 +1,4 @@
-// The texts of what a server lacks, for failing calls, the log at the start, and views.
+// The errors of a server that lacks something, for failing calls, the log at the start, and views.
 
 #include "pg/memory/require.h"
 
@@ -104,7 +104,7 @@ void log_nodes53() {
                   errdetail("%s", error.detail), errhint("%s", error.hint)));
 }
 
-// The names of the layouts that hold node ids up to this one, for a hint; palloc'd.
+// The names of the layouts that can hold this node id, for a hint; palloc'd.
 static const char* layouts_that_hold(int64 node_id) {
     StringInfoData names;
     initStringInfo(&names);

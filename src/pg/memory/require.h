@@ -10,24 +10,24 @@
 void require_preload();
 void require_secret();
 
-// This server can generate: preloaded, with a node id and a secret.
+// Requires that this server can generate: preloaded, with a node id and a secret.
 void require_generator();
 
-// What keeps a preloaded server from generating until it restarts; null when nothing does.
+// The setting that keeps a preloaded server from generating until it restarts; null without one.
 const ErrorText* missing_setting();
 
-// The same, and node ids, where known, that fit in the layout of 53-bit identifiers.
+// Requires the same, and known node ids must fit in the layout of 53-bit identifiers.
 void require_generator53();
 
-// The node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
+// Requires that node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
 void require_nodes53(int64 first_node_id);
 
-// Logs if none of the server's node ids fit there.
+// Logs if none of the server's node ids fit in this layout.
 void log_nodes53();
 
-// This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that
-// fit in the layout.
+// Requires that this server can generate Snowflake numbers, which need no secret: preloaded, with
+// node ids that fit in the layout.
 void require_snowflake();
 
-// The node ids from `first_node_id` on fit in the layout of Snowflake numbers.
+// Requires that node ids from `first_node_id` on fit in the layout of Snowflake numbers.
 void require_snowflake_nodes(int64 first_node_id);

@@ -1,4 +1,4 @@
-// What is known and shown of other running servers with static node ids of this one.
+// What this server knows and shows of other running servers with its static node ids.
 
 #pragma once
 
@@ -6,14 +6,14 @@
 
 #include <atomic>
 
-// In shared memory. Only the rival worker writes it (pg/lease/rival_worker.cpp); what other
-// processes read is atomic.
+// In shared memory. Only the rival worker writes it (pg/lease/rival_worker.cpp). The fields that
+// other processes read are atomic.
 struct RivalReport {
-    std::atomic<bool> is_upstream;  // the server that "primary_conninfo" names
-    std::atomic<bool> in_registry;  // one that the coordinator of "randflake.registry" knows
-    std::atomic<bool> leased;       // that coordinator has leased the node ids
+    std::atomic<bool> is_upstream;  // the rival is the server that "primary_conninfo" names
+    std::atomic<bool> in_registry;  // the coordinator of "randflake.registry" knows the rival
+    std::atomic<bool> leased;       // this coordinator has leased the node ids
     pg_uuid_t server;               // this server's name there; zero: none yet
-    bool announced;                 // since shared memory was made
+    bool announced;                 // since the start of shared memory
 };
 
 inline constexpr char kRivalRuns[] = "another server runs with node ids of this one";

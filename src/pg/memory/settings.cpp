@@ -1,4 +1,4 @@
-// All numeric settings, and the coordinator's. pg/main/init.cpp has the other ones defined, too.
+// All numeric settings, and the coordinator's. pg/main/init.cpp has the others defined, too.
 
 #include "pg/memory/settings.h"
 
@@ -29,8 +29,8 @@ static constexpr ErrorText kTwoSources = {
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Each reload calls this for both settings. Only the postmaster warns, once until one of them is
-// unset.
+// Each reload calls this for both settings. Only the postmaster warns, once until an operator
+// unsets one of them.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Whether the next start will have a node id, as far as is known. A pending change means that it
-// was set or unset, or has another value, which only the start can tell.
+// Whether the next start will have a node id, as far as the server knows. A pending change set it,
+// unset it, or changed its value; only the start can tell which.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }
@@ -77,7 +77,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// In the postmaster, set at its start. It sees each new value before its children.
+// In the postmaster, which sees each new value before its children.
 static bool started;
 static SkewRange skew_since_start;
 

@@ -15,13 +15,13 @@ extern char* setting_coordinator;   // connection string, empty when unset
 extern char* setting_registry;      // the same
 extern int setting_max_clock_skew;  // milliseconds
 
-// Call while the server preloads the library. A setting with an impossible value, or several that
-// contradict each other, are FATAL, so the server does not start.
+// Call while the server preloads the library. An impossible value is FATAL and stops the start, and
+// so are settings that contradict each other.
 void settings_define();
 void settings_check();
 
-// Call in the postmaster after making shared memory. Publishes there the smallest and the largest
-// value of "randflake.max_clock_skew" since its start, and every later one.
+// Call in the postmaster after making shared memory. Publishes the smallest and the largest value
+// of "randflake.max_clock_skew" since the postmaster's start, and every later value.
 void skew_init_shared();
 
 // The number of configured static node ids, from setting_node_id on.
@@ -29,6 +29,6 @@ static inline int static_node_count() {
     return setting_node_count * (1 + setting_spare_ranges);
 }
 
-// What will prevent the next start with the settings of the last reload; null when nothing is
-// known that will.
+// The known problem that will prevent the next start with the settings of the last reload; null
+// without one.
 const ErrorText* next_start_error();

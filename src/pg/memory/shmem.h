@@ -21,8 +21,8 @@
 //
 // Nothing here belongs to a backend: a slot's word outlives the backends that use it. Nothing here
 // points into a process's memory or the library: with EXEC_BACKEND the library's address differs
-// among processes. The locks are in shared memory, which has one address everywhere. The
-// postmaster's static key and start time are copied here for children that run _PG_init themselves.
+// among processes. The locks are in shared memory, which has one address everywhere. Children that
+// run _PG_init themselves take the postmaster's static key and start time from here.
 
 #pragma once
 
@@ -43,8 +43,8 @@
 using AtomicWord = std::atomic<uint64_t>;
 static_assert(AtomicWord::is_always_lock_free);
 
-// A slot per cache line, so that backends counting in different slots do not disturb each other. 64
-// bytes is the line size of x86-64 and most ARM processors.
+// One slot per cache line, so that backends counting in different slots do not disturb each other.
+// 64 bytes is the line size of x86-64 and most ARM processors.
 struct alignas(64) Slot {
     AtomicWord word;
     AtomicWord finished;  // numbers reserved in seconds before the word's
@@ -104,7 +104,7 @@ static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
 
-// Calls `use` with each family's slots. The window is the same for all of them.
+// Calls `use` with each family's slots. All families share the window.
 template <typename Use>
 static inline auto with_slot_sets(Use&& use) {
     return use(randflake::SlotSet{randflake::kRandflake,
@@ -116,9 +116,9 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// Asks for the memory, in the shmem_request hook.
+// Requests the memory, in the shmem_request hook.
 void shmem_request();
 
-// Maps the memory. True if this call made it: slots and locks are then initialized, all else is
-// zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
+// Maps the memory. Returns true if this call created it: then slots and locks are initialized, all
+// else is zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
 bool shmem_attach();

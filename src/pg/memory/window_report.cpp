@@ -1,4 +1,5 @@
-// What keeps the window from moving: for all sessions, and for the log, once in kLogInterval.
+// What prevents opening or extending the window: for all sessions, and for the log, once in
+// kLogInterval.
 
 #include "pg/memory/window_report.h"
 
@@ -112,7 +113,7 @@ void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxR
     SpinLockRelease(&to->mutex);
 }
 
-// The state is of another server, or of this one before its promotion.
+// Whether the state belongs to another server, or to this one before its promotion.
 static bool of_another(Finding finding) {
     return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
            finding == Finding::kCopied;
@@ -212,7 +213,7 @@ bool window_of_copy(TimestampTz* found_at) {
     randflake::Origin own{GetSystemIdentifier(), 0, {}};
     if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
         return false;
-    // Without an identity file it is a copy: the next start makes another file.
+    // Without an identity file the directory counts as a copy: the next start makes another file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = randflake::CopiedAt(found, own, Second{});
     if (copied_at == found.copied_at && copied_at != Second{0})

@@ -1,4 +1,4 @@
-// Why there is no window, for messages, and what the log reports about the state on disk.
+// Why there is no window, for messages, and log entries about the state on disk.
 
 #pragma once
 
@@ -13,33 +13,33 @@
 // because the process that makes an attempt may hold the window lock while it waits for the disk.
 struct WindowReport {
     slock_t mutex;
-    bool started;               // the state was read since the start; then the next two are valid
+    bool started;               // the server has read the state; then the next two are valid
     bool copy;                  // the directory is a copy that the operator has not acknowledged
-    TimestampTz copy_found_at;  // when the state proved to be another server's; 0: it did not
+    TimestampTz copy_found_at;  // when the state proved to be another server's; 0: never
     randflake::WindowTrouble trouble;
     int64 hold_off_ms;    // the longest possible
     FileFailure failure;  // with kFileFailed
 
-    // Static node ids: the range in use, and the second from which each may be used again.
+    // Static node ids: the range in use, and the second from which each range may be used again.
     uint32 range;
     randflake::Second opens_at[randflake::kMaxRanges];
 };
 
 void window_init_report();
 
-// Whether this data directory is a copy that the operator has not acknowledged, and when the server
-// found it; 0: it has yet to write that down. Reads the disk until the state is read for the first
-// identifier.
+// Whether this data directory is a copy that the operator has not acknowledged. *found_at is when
+// the server found it, or 0 before the server has written that down. Reads the disk until the
+// server reads the state for the first identifier.
 bool window_of_copy(TimestampTz* found_at);
 void window_record_acknowledged();
 
 // A copy of the report; do not use its mutex.
 WindowReport window_report();
 
-// The error for secrets that differ from the makers of identifiers before the written end.
+// The error for secrets that differ from those that made identifiers before the written end.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
-// Only for the holder of the window lock, which all but the last assert.
+// Only for the holder of the window lock. All but the last function assert it.
 
 void window_record_trouble(const randflake::WindowTrouble& trouble);
 void window_record_failure(const FileFailure& failure);

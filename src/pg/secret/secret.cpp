@@ -3,14 +3,14 @@
 //   the setting   The check hook parses the value, passes the key on in the hook's `extra`, and
 //                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
 //                 current_setting and messages that quote settings show asterisks.
-//   the file      Read at server start and by randflake_reload_secret(); the buffer is wiped.
-//   the keys      A static variable of the postmaster, copied to shared memory. Secrets added since
-//                 the start are copied back before shared memory is made anew after the crash of a
-//                 backend.
+//   the file      The server reads it at its start and in randflake_reload_secret(), and wipes the
+//                 buffer.
+//   the keys      A static variable of the postmaster, copied to shared memory. After a crash of a
+//                 backend, the postmaster copies added secrets back and then recreates the memory.
 //
-// A malformed secret must stop the server without a quote of it. A check hook that returns false
-// makes the server quote the value or merely warn. So the hook accepts every value, and secret_load
-// raises the error.
+// A malformed secret must stop the server, and no message may quote it. If a check hook returns
+// false, the server quotes the value or merely warns. So the hook accepts every value, and
+// secret_load raises the error.
 
 #include "pg/secret/secret.h"
 
@@ -33,7 +33,7 @@ struct SettingSecret {
 
 static constexpr char kMask[] = "********";
 
-// The limit for a file of secrets with its comments.
+// The largest file of secrets, comments included.
 static constexpr size_t kMaxFileBytes = 8192;
 
 static char* setting_secret;
@@ -92,8 +92,8 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
 }
 
-// `level` is FATAL or ERROR below. Before an error is reported, the file is closed and its text
-// wiped.
+// `level` is FATAL or ERROR below. Before reporting an error, the caller closes the file and wipes
+// its text.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
@@ -107,8 +107,8 @@ static int file_hint() {
         "directory.");
 }
 
-// The server's own rules for its TLS key: a regular file, owned by the server's user without access
-// for others, or by root with at most read access for the group.
+// PostgreSQL's rules for its TLS key: a regular file, owned by the server's user without access for
+// others, or by root with at most read access for the group.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
@@ -132,7 +132,7 @@ static void check_permissions(const struct stat& status, const char* path, int l
                                 status.st_uid == 0 && geteuid() != 0 ? "0640" : "0600", path)));
 }
 
-// Up to `size` bytes; negative, with errno, on failure.
+// Reads up to `size` bytes; negative, with errno, on failure.
 static ssize_t read_bytes(int fd, char* bytes, size_t size) {
     size_t length = 0;
     while (length < size) {
@@ -199,7 +199,7 @@ static SecretList read_secret_file(const char* path, int level) {
 }
 
 void secret_load() {
-    // Other processes than the postmaster get the secrets from shared memory.
+    // Processes other than the postmaster get the secrets from shared memory.
     if (IsUnderPostmaster)
         return;
     if (secret.state != SecretState::kUnset && setting_secret_file[0] != '\0')
@@ -228,7 +228,7 @@ SecretList secret_read_again() {
     return read_secret_file(setting_secret_file, ERROR);
 }
 
-// HMAC-SHA-256 under a secret of a fixed text and of what follows it.
+// HMAC-SHA-256, under a secret, of a fixed text and further bytes.
 static void hmac_of_text(const randflake::Key& key, const char* text, const uint8* more,
                          size_t more_length, uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);

@@ -1,4 +1,4 @@
-// The secrets, from randflake.secret or randflake.secret_file to shared memory.
+// Reads the secrets from randflake.secret or randflake.secret_file into shared memory.
 
 #pragma once
 
@@ -15,44 +15,44 @@ void secret_define_settings();
 // Reads randflake.secret_file if set, and checks the secrets; FATAL for unusable ones.
 void secret_load();
 
-// Copies the secrets to shared memory, from where every process reads them.
+// Copies the secrets to shared memory. Every process reads them from there.
 void secret_init_shared();
 
 // Adds the secrets of `list` after the last one in shared memory. One caller at a time; allocates
 // nothing and raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
-// Call in the postmaster before shared memory is released: keeps the added secrets.
+// Call in the postmaster before it releases shared memory: keeps the added secrets.
 void secret_keep_added();
 
-// Reads randflake.secret_file again; ERROR if it is not set or unusable.
+// Reads randflake.secret_file again; ERROR if the setting is empty or the file unusable.
 randflake::SecretList secret_read_again();
 
 // A fingerprint distinguishes secrets and reveals nothing of them: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. It is never an encrypted block, which might be an identifier in
-// use. From the second secret on, its time and the previous fingerprint follow the text. So two
-// servers with the same fingerprint agree about everything up to that secret. For backends only:
-// the server's crypto library needs a resource owner, which the postmaster lacks.
+// use. From the second secret on, the secret's time and the previous fingerprint follow the text.
+// So two servers with the same fingerprint agree about everything up to that secret. For backends
+// only: the server's crypto library needs a resource owner, which the postmaster lacks.
 
-// Fingerprints and times of a list; of this server's secrets.
+// The fingerprints and times of a list; those of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
 // A fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// The same, and from the second secret on "@" and the Unix second at which it begins; palloc'd.
+// The fingerprint, and from the second secret on "@" and its first Unix second; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // All fingerprints and times in one text, as a coordinator expects them; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
-// The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256 under a
-// secret over its use, a zero byte and a label. For backends only.
+// The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256. The
+// HMAC's key is a secret; its text is the use, a zero byte and a label. For backends only.
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// The ring of 53-bit identifiers, like secret_ring() of the others. A session derives its keys
-// once, which may raise an ERROR. For backends only.
+// The ring of 53-bit identifiers; secret_ring() is the ring of the others. A session derives its
+// keys once, which may raise an ERROR. For backends only.
 randflake::SecretRing53 secret_ring53();

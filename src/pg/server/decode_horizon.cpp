@@ -1,4 +1,4 @@
-// Reads the state on disk if shared memory does not know. A failure to read it is an error.
+// Reads the state on disk if shared memory lacks the horizon. A failed read is an error.
 
 #include "pg/server/decode_horizon.h"
 

@@ -1,4 +1,4 @@
-// Whether this server lacks secrets, as a coordinator or the state on disk says.
+// Whether this server lacks secrets, according to a coordinator or the state on disk.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 #include "core/window/window_state.h"
 #include "pg/memory/shmem.h"
 
-// This server's secrets decode all identifiers made before this second. kNoSecond: no secret is
-// known to be missing. The coordinator names the second, and the state on disk keeps it. For
+// This server's secrets decode all identifiers made before this second. kNoSecond: the server knows
+// of no missing secret. The coordinator names the second, and the state on disk keeps it. For
 // backends that do not hold the window lock.
 randflake::Second secrets_read_decode_horizon();
 static inline randflake::Second secrets_decode_horizon() {
@@ -16,8 +16,8 @@ static inline randflake::Second secrets_decode_horizon() {
     return likely(second.count != 0) ? second : secrets_read_decode_horizon();
 }
 
-// Raises the ERROR with the remedy: the server cannot be certain about an identifier that it reads
-// as of that second or a later one, or as made by no secret. `raw` is null in the latter case.
+// Raises the ERROR with the remedy: the server cannot be certain about an identifier if it reads
+// that second or a later one in it, or if no secret made it. `raw` is null in the latter case.
 [[noreturn]] void raise_secret_lacking();
 static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
     const randflake::Second before = secrets_decode_horizon();

@@ -157,8 +157,8 @@ constinit Server<ServerEnvironment> server{environment};
 // --- the postmaster ----------------------------------------------------------------------------
 
 namespace {
-// It has no PGPROC, so it can take no lock; code that needs one does not compile. Its exit
-// callbacks run when all its children are gone.
+// The postmaster has no PGPROC, so it can take no lock; code that needs one does not compile. It
+// runs exit callbacks after the exit of all its children.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;
@@ -174,7 +174,7 @@ struct PostmasterEnvironment : ServerEnvironment {
         }
         return true;
     }
-    // It takes no spinlocks either.
+    // The postmaster takes no spinlocks either.
     static bool Logged(const FileFailure& failure) {
         if (failure.error != 0)
             window_log_failure(failure);
@@ -193,16 +193,16 @@ static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// The server is or was a standby, or recovers from an archive: a promotion may end recovery at any
-// time after its start.
+// Whether the server is or was a standby, or recovers from an archive. Then a promotion may end
+// recovery at any time after the start.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
-// Mixes a boot with the place of the directory's last checkpoint, if that ended a run cleanly; else
-// it becomes unknown. Every run of PostgreSQL moves that place, with any libraries. Returns the
-// first transaction id of the next run, or an invalid one.
+// Mixes a boot with the place of the directory's last checkpoint if that ended a run cleanly;
+// otherwise the boot becomes unknown. Every run of PostgreSQL moves that place, with any libraries.
+// Returns the first transaction id of the next run, or an invalid one.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

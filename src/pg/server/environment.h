@@ -9,7 +9,7 @@
 #include "core/server/server.h"
 #include "pg/memory/shmem.h"
 
-// randflake::Environment in core/server/server.h has the contracts of these.
+// randflake::Environment in core/server/server.h has the contracts of these calls.
 struct ServerEnvironment {
     using Decisions = randflake::Decisions;
     using Holder = Decisions::Holder;
@@ -27,7 +27,7 @@ struct ServerEnvironment {
     static bool TryLock();
     static void Unlock();
     static bool Locked();
-    static bool NoChildrenLeft() { return false; }  // only the postmaster can be
+    static bool NoChildrenLeft() { return false; }  // only for the postmaster
     static void Wake();
 
     static randflake::Second Now();
@@ -44,7 +44,7 @@ struct ServerEnvironment {
     static bool WriteState(const randflake::WindowState& state);
     static uint64 Marked(const randflake::Origin& origin);
     static bool Mark(const randflake::Origin& origin, uint64* mark);
-    static bool LockDirectory(bool) { return false; }  // only the postmaster can
+    static bool LockDirectory(bool) { return false; }  // only for the postmaster
     static uint64 RandomRun();
 
     static randflake::SecretRecords Secrets();
@@ -69,12 +69,12 @@ static_assert(randflake::DecidesAsShipped<ServerEnvironment>);
 
 extern template class randflake::Server<ServerEnvironment>;
 
-// For every process but the postmaster.
+// For every process except the postmaster.
 extern randflake::Server<ServerEnvironment> server;
 
 // The failure of LookAtState in this process.
 extern FileFailure server_look_failure;
 
-// For the postmaster: after making shared memory, and at its clean exit.
+// For the postmaster: call after making shared memory, and at its clean exit.
 void server_init_shared();
 void server_stop();

@@ -1,6 +1,6 @@
-// The node ids of a claim are a range of bytes that are never written: 2^23 to a node id. A claim
-// begins in the lower half of its first node id, as many bytes in as the postmaster's pid. So a
-// conflicting lock reveals its owner.
+// A claim locks a range of bytes that no process writes: 2^23 bytes a node id. A claim begins in
+// the lower half of its first node id, at the offset of the postmaster's pid. So a conflicting lock
+// reveals its owner.
 
 #include "pg/server/node_claim.h"
 
@@ -23,7 +23,7 @@ void node_claim_open() {
 #ifdef F_OFD_SETLK
     if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0)
         return;
-    // The postmaster has no resource owner; hashing needs one.
+    // Hashing needs a resource owner, which the postmaster lacks.
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake fingerprint");
     char name[40];
     snprintf(name, sizeof name, "/randflake-nodes.%s",

@@ -2,9 +2,9 @@
 // each other.
 //
 // Each locks its node ids in a file of shared memory named after the secret's fingerprint. The
-// locks are shared, so a claim never fails and stops no generation; any process can ask at any time
+// locks are shared, so a claim never fails and stops no generation. Any process can ask at any time
 // whose claim overlaps its own. The locks belong to the open file (OFD locks of Linux). All
-// processes of a server inherit it, so the locks end with the last of them, however it ends.
+// processes of a server inherit the file, so the locks end with the last process, however it ends.
 //
 // Servers of different system users, or with separate /dev/shm, do not find each other.
 
@@ -15,8 +15,8 @@
 // Call in the postmaster before it has children.
 void node_claim_open();
 
-// Call before the first window opens; a server in recovery claims nothing. Warns of another server.
+// Call before the first window opens. Warns of another server. In recovery a server claims nothing.
 void node_claim_take();
 
-// The postmaster's pid of another server whose claim overlaps; 0: none is known.
+// The postmaster's pid of another server whose claim overlaps; 0: no such claim is known.
 pid_t node_claim_rival();

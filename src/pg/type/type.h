@@ -16,7 +16,7 @@ extern Oid type_maker;
 void check_type_usage(Oid maker);
 
 // Raises an ERROR unless the current role has USAGE on the type. Each function that makes a value
-// from something else begins with it.
+// from something else calls it first.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
     if (unlikely(GetUserId() != type_maker))
         check_type_usage(fcinfo->flinfo->fn_oid);

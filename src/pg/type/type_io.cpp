@@ -34,9 +34,9 @@ static const char* time_of(uint64 raw) {
                      "them.")));
 }
 
-// False if a number is skipped; else *id is its identifier. New values, and values shown in storage
-// order, are often consecutive. From the second consecutive one on, this encrypts a batch at once
-// in vector registers.
+// Returns false if a number is skipped; otherwise *id is its identifier. New values, and values
+// shown in storage order, are often consecutive. From the second consecutive number on, this
+// encrypts a batch at once in vector registers.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
     static int secrets;   // 0: there are no ids
@@ -67,7 +67,7 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// Encrypts nothing with a ring of one, which skips nothing.
+// With a ring of one secret, which skips nothing, encrypts nothing.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
@@ -119,7 +119,7 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
     uint64 id;
-    // Mostly a driver that sends strings in binary without knowing the type.
+    // Mostly a driver that sends text in binary without knowing the type.
     if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
                                 &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -145,10 +145,10 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
 }
 
 // Planner support of casts to the type: turns the cast of a constant into a constant of the type,
-// as parsing does with its text form. So the planner prunes partitions, and postgres_fdw and others
-// that look for constants find one. The casts are STABLE, not IMMUTABLE, because they depend on the
-// secret: a plan may hold their results, a stored expression may not. So expressions outside a
-// statement's plan, such as those of indexes, stay as they are.
+// as the parser does with the text form. So the planner prunes partitions, and postgres_fdw and
+// other code that looks for constants finds one. The casts are STABLE, not IMMUTABLE, because they
+// depend on the secret: a plan may contain their results, a stored expression may not. So
+// expressions outside a statement's plan, such as those of indexes, stay unchanged.
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
@@ -197,8 +197,8 @@ Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
 }
 
 // All backends take single numbers from one slot. Together they count upwards, so the key's index
-// has one insertion point, at its end. With a slot for each backend, inserts would split pages
-// inside the index and leave them half empty.
+// has one insertion point, at its end. With one slot per backend, inserts would split pages inside
+// the index and leave them half empty.
 SQL_FUNCTION(randflake_next);
 Datum randflake_next(PG_FUNCTION_ARGS) {
     require_generator();

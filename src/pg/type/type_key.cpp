@@ -1,40 +1,39 @@
 // Binds a database to the secrets of its values of type randflake.
 //
-// A value is stored as the raw number; input decrypts it and output encrypts it. So the secret is
-// part of the data's meaning: text read under another secret becomes another raw number, at another
-// place of the order. The table randflake_key, which pg_dump includes, holds an entry for each
-// secret that values in the database may have. PlanBinding (core/type/type_binding.h) decides which
-// entries a use of the type needs and when it adds them. This file has the tables and the loop.
+// A value is stored as the raw number; input decrypts and output encrypts. So the secret is part of
+// the data's meaning: text read under another secret becomes another raw number, at another place
+// of the order. The table randflake_key, which pg_dump includes, has an entry for each secret that
+// values in the database may have. PlanBinding (core/type/type_binding.h) decides which entries a
+// use of the type needs and when it adds them. This file has the tables and the loop.
 //
-// A dump restored under another secret brings a different row, which stays beside this server's.
-// The restore may have loaded rows of other tables before it. They become unreadable when the row
-// arrives, and building their indexes fails.
+// A dump restored under another secret adds a different row, which stays beside this server's row.
+// The restore may have loaded rows of other tables before. The added row makes them unreadable, and
+// building their indexes fails.
 //
-// The INSERT of that row succeeds, because the row must be kept. A second table,
-// randflake_key_check, makes the restore fail in any order of tables: the dump has the entry there
+// The INSERT of that row succeeds, because the database must keep the row. A second table,
+// randflake_key_check, makes the restore fail in any order of tables. The dump has the entry there
 // too, a constraint refuses it, and no option of a restore disables that constraint. If the
-// operator adds the missing secret afterwards, the values restored under the others stay wrong. The
-// second table still lacks the entry, so the database stays unusable. If the server has the secret,
-// a row that arrives in the first table adds its twin to the second.
+// operator adds the missing secret afterwards, the values restored under the other secrets stay
+// wrong. The second table still lacks the entry, so the database stays unusable. If the server has
+// the secret, a row that arrives in the first table adds its twin to the second.
 //
-// The extension may be created before the server has a secret. The first value that a role makes or
-// reads in then binds the database, if the role may execute randflake_bind_secret(). A restore that
-// loads rows of other tables first binds the database to this server's secret, and the dump's entry
-// is the different row, as above. Or randflake_key_check already has the dump's entry. So a session
-// binds nothing while that table has an entry of another secret, and meanwhile locks both tables
-// against transactions that bring one.
+// The operator may create the extension before the server has a secret. The first value that a role
+// makes or reads in then binds the database, if the role may execute randflake_bind_secret(). A
+// restore that loads rows of other tables first binds the database to this server's secret, and the
+// dump's entry is the different row, as above. Or randflake_key_check already has the dump's entry.
+// So a session binds nothing while that table has an entry of another secret. During the check it
+// locks both tables against transactions that add one.
 //
 // The first value of a further secret adds that secret's entry, whatever the role: the database is
-// bound already, and the entry says no more. No transaction waits for another: one that does not
-// see the entry adds it, so several rows may be equal. A transaction that stores a value of the
-// secret has added the entry or has seen it committed, so a dump never has the value without the
-// entry. Standbys and read-only transactions store nothing and go on without the entry. A parallel
-// operation cannot write it, but its leader may store what it makes, so it is refused.
+// bound already. No transaction waits for another: each one that does not see the entry adds it, so
+// several rows may be equal. A transaction that stores a value of the secret has added the entry or
+// has seen it committed, so a dump never has the value without the entry. Standbys and read-only
+// transactions store nothing and proceed without the entry. A parallel operation cannot write the
+// entry, but its leader may store what it makes, so the session refuses the use.
 //
 // Scans read the table like a catalog, so that output works without an ordinary snapshot. The table
-// is declared a user catalog table, so logical decoding sees it under its historic snapshot. The
-// second table must not be read there.
-// one must not be read there.
+// is declared a user catalog table, so logical decoding sees it under its historic snapshot.
+// Logical decoding must not read the second table.
 
 #include "pg/type/type_key.h"
 
@@ -70,9 +69,9 @@ static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
 
 namespace {
-// What the tables said when this backend last read them; they have not changed since.
+// The tables' result when this backend last read them; they have not changed since.
 struct Known {
-    uint32 secrets;  // of the server, then; 0: nothing is known
+    uint32 secrets;  // the server's number then; 0: this backend knows nothing
     TypeBinding binding;
 };
 }  // namespace
@@ -93,7 +92,7 @@ static void on_relation_change(Datum, Oid relation) {
     }
 }
 
-// This server's, as far as `ring` goes.
+// The records of this server's secrets, as far as `ring` goes.
 static const SecretRecords& records_of(const SecretRing& ring) {
     static SecretRecords records;
     if (static_cast<int>(records.count) < ring.count())
@@ -165,7 +164,7 @@ static const char* shown_entry(const char* text, size_t length) {
 }
 
 // The fingerprints in a table that `records` lack, for messages; null if none. A database's owner
-// can insert any number of arbitrary texts, so this lists a few, truncated, and each once.
+// can insert any number of arbitrary texts, so the list ends at kListedBytes, without repetitions.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -271,7 +270,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If only a middle one is missing, the server's own entries after it are the wrong ones.
+    // If only a middle entry is missing, the server's own entries after it are the wrong ones.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -321,14 +320,14 @@ static const char* bind_hint() {
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
-    // A first secret needs no second look.
+    // Keys with only the first secret need no look at the checks.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
     if (further && !decoding)
         checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
         randflake::CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
-    // The scan's snapshot may have missed a change that came in between.
+    // The scan's snapshot may have missed a change during the scan.
     if (changes != key_table_changes)
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
@@ -362,7 +361,7 @@ static void add_entries(Oid function, const SecretRecords& records, GenerationRa
     CommandCounterIncrement();
 }
 
-// The latest second that the clock of any server may show whose values come in.
+// The latest second that the clock of any server may show, if the server's values come in here.
 static Second latest_clock() {
     return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
 }
@@ -385,7 +384,7 @@ static void prepare(Oid function) {
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }
-    // The table differs if the extension was dropped and created again.
+    // The table differs if a user dropped the extension and created it again.
     if (known_now.secrets == 0 && known_in_history.secrets == 0 && !IsBinaryUpgrade)
         key_table = find_table(kKeyTable, function);
 }
@@ -429,8 +428,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const randflake::BoundValue value = randflake::BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The known state may miss an entry that another transaction has committed, so this refuses or
-    // writes nothing without another look. Two steps write: the lock and the entries.
+    // The known state may miss an entry that another transaction has committed, so this looks again
+    // before it refuses or writes. Two steps write: the lock and the entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;
@@ -491,8 +490,8 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// The entries that bind a database to the secrets in use, oldest first. The operator may still
-// change one that has not begun, so those are left out.
+// The entries that bind a database to the secrets in use, oldest first. Excludes secrets that have
+// not begun, because the operator may still change them.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -506,9 +505,10 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 // Trigger before the insertion of a row into either table, and before the update or deletion of a
-// row of the key table. It skips an inserted row that exists already: a dump brings the row that
-// CREATE EXTENSION made. A different row stays in the key table, as above. If the server has its
-// secret, the trigger adds it to the other table too, so that the rest of the restore is readable.
+// row of the key table. It skips an inserted row that exists already: a dump inserts the row that
+// CREATE EXTENSION made. A different row stays in the key table, as above. If the server has this
+// row's secret, the trigger adds the row to the other table too, so that the rest of the restore is
+// readable.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -518,7 +518,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
     const Oid function = fcinfo->flinfo->fn_oid;
-    // A role that may execute this can attach it to any table as a trigger.
+    // A role with EXECUTE on this function can attach it to any table as a trigger.
     if ((table != find_table(kKeyTable, function) && table != find_table(kCheckTable, function)) ||
         !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -544,9 +544,9 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// The constraint of randflake_key_check. True, or an ERROR if the database, or the data with this
-// fingerprint, belongs to a secret that the server lacks. A server without a secret does not know
-// the order of fingerprints: then one of the database's must equal this one.
+// The constraint of randflake_key_check. Returns true, or raises an ERROR if the database, or the
+// data with this fingerprint, belongs to a secret that the server lacks. A server without a secret
+// does not know the order of fingerprints: then one of the database's must equal this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -570,15 +570,15 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(true);
 }
 
-// B-tree sort support: that of bigint. Refuses to sort by values of which none can be read.
+// B-tree sort support: that of bigint. Refuses to sort values if it can read none of them.
 SQL_FUNCTION(randflake_sortsupport);
 Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);
     return btint8sortsupport(fcinfo);
 }
 
-// Whether equal values are the same bytes, asked when a B-tree is built. Refuses to build an index
-// over values that were read in under another secret.
+// Whether equal values are the same bytes; PostgreSQL asks when it builds a B-tree. Refuses to
+// build an index over values read in under another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

@@ -11,13 +11,13 @@
 #include "pg/server/decode_horizon.h"
 
 // With as many secrets as type_certain_secrets, this session may make, read in and show raw numbers
-// below this one without another look; 0 when nothing is certain. See type_key.cpp.
+// below this one without another look. 0: it must look. See type_key.cpp.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Whether a use of the type may go on. Adds the entries that it needs, or raises an ERROR. False
-// for an identifier of no secret, or of a time that no server can have reached: the caller raises
-// that error. `raw` counts where the use is of one value.
+// Returns true if a use of the type may proceed. Adds the entries that it needs, or raises an
+// ERROR. Returns false for an identifier of no secret, or of a time that no server can have
+// reached: the caller raises that error. `raw` counts only for uses of one value.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 
@@ -27,7 +27,7 @@ static inline randflake::SecretRing type_secrets() {
     return secret_ring();
 }
 
-// The same for one value; `ring` encrypts or has decrypted it.
+// The check for one value, which `ring` encrypts or has decrypted.
 static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&

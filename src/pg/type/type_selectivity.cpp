@@ -1,13 +1,13 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// The server's estimators interpolate within a bin of the histogram only for built-in types; for
-// others they take the middle. A value is stored as a bigint in the same order, so column and
-// constant are shown to them as bigint. The operator stays the type's, by which they find the
+// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types; for
+// other types they take the middle. A value is stored as a bigint in the same order, so this code
+// shows column and constant to them as bigint. The operator stays the type's: by it they find the
 // column's statistics and the ends of its indexes.
 //
-// The planner combines two bounds to a range only if the operators name the server's estimators. So
-// a lower bound here looks for an upper bound on the same column and answers for both:
-// P(lower <= x < upper) / P(x < upper). The planner multiplies that by P(x < upper).
+// The planner combines two bounds to a range only if the operators name PostgreSQL's estimators. So
+// a lower bound here looks for an upper bound on the same column and answers for both: P(lower <= x
+// < upper) / P(x < upper). The planner multiplies that by P(x < upper).
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"
@@ -45,7 +45,7 @@ static Node* as_bigint(Node* operand) {
                                                    InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// P(left operator right), by the server's estimators.
+// P(left operator right), by PostgreSQL's estimators.
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};

@@ -3,14 +3,13 @@
 //
 // PostgreSQL shows node trees to every role, and a constant in them is the stored number: second,
 // node id and sequence. A role that can turn any identifier into a constant can therefore read all
-// of them. Names and schemas do not stop it: a protocol message names a type by its oid; the row
-// type of a table, %TYPE or COALESCE(id, '...') name no type. So the makers themselves check USAGE
-// on the type; PostgreSQL checks it only in declarations.
+// three. Hidden names and schemas do not stop the role. A protocol message names a type by its oid;
+// the row type of a table, %TYPE or COALESCE(id, '...') name no type. PostgreSQL checks USAGE on
+// the type only in declarations, so the functions that make values check it themselves.
 //
-// The role is the one whose privileges PostgreSQL checks at that moment: in a SECURITY DEFINER
-// function, its owner. A session remembers the last role with the privilege until something changes
-// that the privilege depends on.
-// something changes that the privilege can follow from.
+// The checked role is the one whose privileges PostgreSQL checks at that moment: in a SECURITY
+// DEFINER function, its owner. A session remembers the last role with the privilege until something
+// changes on which the privilege depends.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"
@@ -51,7 +50,7 @@ pg_noinline void check_type_usage(Oid maker) {
              errhint("Let the owner of the type run GRANT USAGE ON TYPE %s TO %s.", name,
                      quote_identifier(role_name))));
     }
-    // The look may have missed a change during it.
+    // The check may have missed a change during it.
     if (changes == changes_before)
         type_maker = role;
 }

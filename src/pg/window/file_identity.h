@@ -1,5 +1,5 @@
-// The identity of a file, which its copies do not share; opening of regular files only; and the
-// report of a failed file operation.
+// The identity of a file, which its copies do not share; functions that open regular files only;
+// the report of a failed file operation.
 
 #pragma once
 
@@ -21,15 +21,15 @@ struct FileFailure {
 
 FileFailure file_failed(const char* action, const char* path);
 
-// The reason in English for messages; palloc'd. For an errno it is the system's text.
+// The reason in English for messages; palloc'd. An errno gives the system's text.
 const char* file_failure_text(const FileFailure& failure);
 
-// Other processes of the server's user may have put anything there. So opening never waits, as for
-// the other end of a FIFO, and follows no link in the last component.
+// Other processes of the server's user may have put any file there. So opening never waits, as it
+// would for the other end of a FIFO, and follows no link in the last component.
 FileFailure file_open(const char* path, int* fd);
 
-// For writing: makes a new file. An old file that has another name too, or failed to reach the
-// disk, keeps its contents; a regular file of this name is removed.
+// Opens a new file for writing, and removes a regular file of this name. An old file keeps its
+// contents if it has another name too, or failed to reach the disk.
 FileFailure file_create(const char* path, int* fd);
 
 // Inode and birth time of a regular file. `path` is relative to the data directory.

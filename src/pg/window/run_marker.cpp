@@ -1,11 +1,11 @@
 // A POSIX shared memory object of 8 bytes for each data directory, named by a hash of the
-// directory's identity. It stays when the server stops, and vanishes with the machine's memory. Its
-// absence only costs a wait of randflake.max_clock_skew; so does an object of another user, which
-// counts as absent. Servers that see different objects of one name, as in containers, prove nothing
-// that others could break: without a marker a start holds off longer than any proof lasts. An
-// object counts only on a tmpfs: on a disk it could be set back with the directory.
+// directory's identity. It stays when the server stops, and vanishes with the machine's memory. If
+// it is absent, a start only waits randflake.max_clock_skew. An object of another user counts as
+// absent. Servers in different containers may see different objects of one name. Their proofs are
+// still safe: without a marker a start holds off longer than any proof lasts. An object counts only
+// on a tmpfs: on a disk, somebody could set it back together with the directory.
 //
-// Every user of the machine may create something of this name first. So opening does not wait for
+// Every user of the machine may create an object of this name first. So opening does not wait for
 // the other end of a FIFO, and shm_open() follows no link.
 
 #include "pg/window/run_marker.h"
@@ -39,7 +39,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// Only with one name: a second one could belong to another file of ours.
+// Requires that the file has one name: a second one could belong to another file of ours.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -82,7 +82,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // Without the marker nothing of this run can be proven. A former write's must not stay.
+    // Without a marker this run can prove nothing. An earlier write's marker must not stay.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

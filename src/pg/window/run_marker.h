@@ -1,6 +1,5 @@
 // The last write of this data directory's state since the machine booted, kept in the machine's
-// memory. Rolling back the disk does not roll it back; see WriteRecord in
-// core/window/window_state.h.
+// memory. A rollback of the disk does not affect it; see WriteRecord in core/window/window_state.h.
 
 #pragma once
 
@@ -18,5 +17,5 @@ void read_boot_id(uint64 boot[2]);
 // The mark; 0 if unknown.
 uint64 run_marker_read(const randflake::Origin& origin);
 
-// Sets this mark, or removes it and sets *mark to 0. After a failure it may still be a former one.
+// Sets this mark, or removes it and sets *mark to 0. After a failure the former mark may remain.
 FileFailure run_marker_write(const randflake::Origin& origin, uint64* mark);

@@ -1,12 +1,12 @@
 // Two files in the directory randflake of the data directory:
 //
 //   window     the state; replaced as a whole: new file, fsync, rename, fsync of the directory
-//   identity   made once and never renamed or rewritten, so its inode and time of birth tell this
+//   identity   never renamed or rewritten, so its inode and time of birth distinguish this
 //              directory from every copy of it: base backup, rewind, file-level clone
 //
 // The functions use plain system calls and allocate nothing, because the postmaster calls them at
-// its exit, too. After a failed fsync a write starts over with a new file, so that pages dropped by
-// the kernel never count as written. The files must be regular; the directory may be a link.
+// its exit, too. After a failed fsync a write starts over with a new file: the kernel may have
+// dropped pages of the old one. The files must be regular; the directory may be a link.
 
 #include "pg/window/window_file.h"
 
@@ -54,7 +54,7 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     return failure;
 }
 
-// Syncs an existing directory, too: the process that made it may have failed to.
+// Syncs an existing directory, too: the process that made it may have failed to sync it.
 static FileFailure make_directory() {
     if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
         return file_failed("create", kDirectory);
@@ -76,7 +76,7 @@ FileFailure window_file_identity(FileIdentity* identity) {
     return file_identity(kIdentityFile, identity);
 }
 
-// *made tells whether the identity was missing, so that this directory has no state of its own.
+// *made is true if the identity was missing, so that this directory has no state of its own.
 static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     FileFailure failure = window_file_identity(identity);
     *made = failure.error == ENOENT;
@@ -90,7 +90,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 static int lock_fd = -1;
 
-// An empty state comes first: an identity without a state means that one was lost.
+// Makes an empty state first: an identity without a state means that the state was lost.
 static void make_both() {
     struct stat status;
     if (make_directory().error == 0 &&

@@ -8,21 +8,21 @@
 #include "pg/window/file_identity.h"
 
 // Reads the state and this directory's identity, and makes a missing identity file. *error is the
-// state's error; the result is the failure to read it at all.
+// state's error; the result is a failure to read the state at all.
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
 
-// Reads only the state and makes nothing.
+// Reads only the state, and makes no file.
 FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
 
 // This directory's identity; a failure without one.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
-// Locks this directory. Processes that the caller forks later inherit the lock, which lasts as long
-// as one of them. It is on the identity file, so a hard-linked copy shares it. With `makes`, makes
-// missing files.
+// Locks this directory. Processes that the caller forks later inherit the lock, which lasts until
+// the last of them ends. The lock is on the identity file, so a hard-linked copy shares it. With
+// `makes`, makes missing files.
 bool window_file_lock(bool makes);
-// For a process that outlives them.
+// For a process that outlives those that need the lock.
 void window_file_leave_lock();
 
 // Makes the state durable: without a failure, it survives a crash of the machine. After a failure
