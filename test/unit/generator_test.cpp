@@ -103,15 +103,6 @@ TEST(NextReservation, Reserves) {
     }
 }
 
-TEST(NextReservation, LowestNumberIsLeftOutByRandflakeAlone) {
-    uint64_t word = 0;
-    ASSERT_TRUE(WordBefore(kRandflake, kWindow, 0, &word));
-    ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
-    constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
-    const auto reservation = NextReservation(kOther, Word(120, 0, 5), {121}, kWindow, 1);
-    EXPECT_EQ(kOther.Unpack(reservation.first), (Fields{121, 0, 0}));
-}
-
 TEST(NextReservation, Refuses) {
     constexpr auto w = Word;
     ExpectRefused(Outcome::kExhausted, {{w(120, 7, kMax), 120}, {UINT64_MAX, kEnd, kLast}});
@@ -138,34 +129,6 @@ TEST(NextReservation, Refuses) {
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});
 }
 
-TEST(Window, IsOneWord) {
-    for (const Window& window : {Window{0, 0}, Window{1, 2}, Window{100, 1u << 30},
-                                 Window{UINT32_MAX, 0}, Window{0, UINT32_MAX}})
-        EXPECT_EQ(Window::FromWord(window.ToWord()), window);
-    EXPECT_EQ(Window::FromWord(0), (Window{0, 0}));
-    EXPECT_TRUE(Window::FromWord(0).closed());
-    EXPECT_FALSE((Window{5, 6}).closed());
-    EXPECT_TRUE((Window{6, 6}).closed());
-}
-
-TEST(WordBefore, CountsEverythingBeforeTheWindowAsUsed) {
-    uint64_t word = 0;
-    EXPECT_TRUE(WordBefore(kRandflake, kWindow, 7, &word));
-    EXPECT_EQ(word, Word(99, 7, kMax));
-    ExpectReserved(Next(word, 100), {100, 7, 0}, 1);
-    ExpectRefused(Outcome::kBeforeWindow, {{word, 99}});
-}
-
-TEST(WordBefore, RefusesWhatDoesNotFit) {
-    uint64_t word = 1;
-    EXPECT_FALSE(WordBefore(kRandflake, {0, 10}, 7, &word));
-    EXPECT_FALSE(WordBefore(kRandflake, kWindow, 131072, &word));
-    EXPECT_FALSE(WordBefore(kRandflake, {(1u << 30) + 1, UINT32_MAX}, 7, &word));
-    EXPECT_EQ(word, 1u);
-    EXPECT_TRUE(WordBefore(kRandflake, {1u << 30, UINT32_MAX}, 131071, &word));
-    EXPECT_EQ(word, UINT64_MAX);
-}
-
 using AtomicWord = std::atomic<uint64_t>;
 
 TEST(Reserve, MovesTheWordToItsLastNumber) {
@@ -174,13 +137,6 @@ TEST(Reserve, MovesTheWordToItsLastNumber) {
     ExpectReserved(Reserve(kRandflake, slot, window, 5, clock), {120, 7, 0}, 5);
     EXPECT_EQ(slot.load(), Word(120, 7, 4));
     ExpectReserved(Reserve(kRandflake, slot, window, 1, clock), {120, 7, 5}, 1);
-    EXPECT_EQ(slot.load(), Word(120, 7, 5));
-}
-
-TEST(Reserve, RefusalLeavesTheWord) {
-    AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
-    const auto reservation = Reserve(kRandflake, slot, window, 5, [] { return Tick{200}; });
-    EXPECT_EQ(reservation.outcome, Outcome::kWindowEnded);
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 
@@ -215,16 +171,6 @@ struct Server {
     bool closed() const { return Window::FromWord(window.load()).closed(); }
 };
 
-TEST(ChangeWindow, GivesEachSlotItsNodeIdAndOpensTheWindow) {
-    Server server;
-    EXPECT_TRUE(server.Change(40, kWindow));
-    EXPECT_EQ(Window::FromWord(server.window.load()), kWindow);
-    for (uint64_t i = 0; i < server.slots.size(); i++) {
-        EXPECT_EQ(server.slots[i].load(), Word(99, 40 + i, kMax));
-        ExpectReserved(server.Take(static_cast<uint32_t>(i), 100), {100, 40 + i, 0}, 1);
-    }
-}
-
 TEST(ChangeWindow, RefusesToGoBackInTime) {
     Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
@@ -233,32 +179,6 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     // A closed window keeps the end of the last open window.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
-}
-
-TEST(ChangeWindow, WhatDoesNotFitLeavesTheWindowClosed) {
-    for (const Window& bad : {Window{0, 10}, Window{(1u << 30) + 1, UINT32_MAX}}) {
-        Server server;
-        EXPECT_TRUE(server.Change(40, kWindow));
-        EXPECT_FALSE(server.Change(40, bad));
-        EXPECT_TRUE(server.closed());
-    }
-    Server server;
-    EXPECT_FALSE(server.Change(131070, kWindow));
-    EXPECT_TRUE(server.closed());
-}
-
-TEST(SealWindow, TellsTheLastSecondUsedAndEndsTheWindow) {
-    Server server;
-    EXPECT_TRUE(server.Change(40, kWindow));
-    ExpectReserved(server.Take(0, 110), {110, 40, 0}, 1);
-    ExpectReserved(server.Take(1, 112), {112, 41, 0}, 1);
-    ExpectReserved(server.Take(0, 111), {111, 40, 0}, 1);
-    EXPECT_EQ(server.Seal(), 112);
-    EXPECT_TRUE(server.closed());
-    for (uint32_t i = 0; i < server.count(); i++) {
-        EXPECT_EQ(server.slots[i].load(), kEmptySlot);
-        EXPECT_EQ(server.Take(i, 113).outcome, Outcome::kWindowClosed);
-    }
 }
 
 TEST(SealWindow, NothingUsed) {
@@ -289,25 +209,6 @@ constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
 constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
 constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
 
-TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
-    uint64_t word = 0;
-    ASSERT_TRUE(WordBefore(kTwitter, kWindow, 5, &word));
-    EXPECT_EQ(kTwitter.Unpack(word), (Fields{kWindowStart - 1, 5, 4095}));
-    const auto next = [](uint64_t word, uint64_t now) {
-        return NextReservation(kTwitter, word, {static_cast<int64_t>(now)}, kWindow, 1);
-    };
-    EXPECT_EQ(next(word, kWindowStart - 1).outcome, Outcome::kBeforeWindow);
-    const auto first = next(word, kWindowStart);
-    EXPECT_EQ(first.outcome, Outcome::kReserved);
-    EXPECT_EQ(kTwitter.Unpack(first.first), (Fields{kWindowStart, 5, 0}));
-    const auto last = next(first.first, kWindowEnd - 1);
-    EXPECT_EQ(last.outcome, Outcome::kReserved);
-    EXPECT_EQ(kTwitter.Unpack(last.first), (Fields{kWindowEnd - 1, 5, 0}));
-    EXPECT_EQ(next(last.first, kWindowEnd).outcome, Outcome::kWindowEnded);
-    EXPECT_EQ(next(last.first + 4095, kWindowEnd - 1).outcome, Outcome::kExhausted);
-    EXPECT_EQ(next(last.first + 4095, kWindowEnd - 2).outcome, Outcome::kClockBehind);
-}
-
 TEST(NearsEnd, InTheLastSecondOfTheWindow) {
     EXPECT_FALSE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 198)));
     EXPECT_TRUE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 199)));
@@ -323,22 +224,6 @@ TEST(ClockIsBehind, ByMoreThanIsTolerated) {
     EXPECT_TRUE(ClockIsBehind(kRandflake, Next(Word(120, 7, kMax), 117), 2000));
     EXPECT_TRUE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97), 2000));
     EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97, {100, 100}), 2000));
-}
-
-// Baidu's 28 bits of seconds since 2016-05-20 ended in November 2024.
-TEST(NextRunInMilliseconds, EndOfALayout) {
-    constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
-    const Tick last{static_cast<int64_t>(kBaidu.max_timestamp())};
-    const Second second = kBaidu.SecondOf(kBaidu.max_timestamp());
-    EXPECT_EQ(ToUnix(second), 1732137855);  // 2024-11-20 21:24:15 UTC
-    const Window window{second - 1, second + 10};
-    uint64_t word = 0;
-    ASSERT_TRUE(WordBefore(kBaidu, window, 5, &word));
-    EXPECT_EQ(NextReservation(kBaidu, word, last, window, 1).outcome, Outcome::kReserved);
-    EXPECT_EQ(NextReservation(kBaidu, word, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
-    EXPECT_EQ(NextReservation(kBaidu, kEmptySlot, last + 1, window, 1).outcome,
-              Outcome::kClockAfterEnd);
-    EXPECT_FALSE(WordBefore(kBaidu, {second + 2, second + 9}, 5, &word));
 }
 
 // Two layouts share one window.
@@ -412,16 +297,6 @@ TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_NE(narrow[0].load(), kEmptySlot);
     EXPECT_EQ(narrow[1].load(), kEmptySlot);
     EXPECT_LT(SealWindow(300, window, wide_set, narrow_set), 0);
-}
-
-TEST(TwoLayouts, ALayoutThatBeginsLater) {
-    TwoFamilies server;
-    server.layout = {kWindowEpochMs + 150 * kSecondMs, 41, 10, 12, 1};
-    EXPECT_TRUE(server.Change(40, kWindow));
-    EXPECT_EQ(server.Take(0, UINT64_MAX).outcome, Outcome::kClockBeforeEpoch);
-    EXPECT_EQ(server.Take(0, 1).outcome, Outcome::kNoWord);
-    EXPECT_TRUE(server.Change(40, {200, 300}));
-    EXPECT_EQ(server.Take(0, 50000).outcome, Outcome::kReserved);
 }
 
 TEST(TwoLayouts, SealTogether) {
