@@ -1,117 +1,107 @@
 \echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
--- Other roles may own objects in the extension's schema. PostgreSQL prefers such a function or
--- operator to one of its own that matches the argument types less exactly. So this script qualifies
--- every name that could be overloaded, and no function has that schema in its search_path.
---
--- Another role's function with the arguments of one of the extension's, and one more with a
--- default, would make each call of the latter ambiguous. So functions for internal calls have a
--- first argument of a type that other roles may not use.
+-- This script qualifies every name that could be overloaded, as randflake--1.0.sql says. A role
+-- could also create a function like one of the extension's with one more argument that has a
+-- default. Then PostgreSQL would refuse each call of the extension's function as ambiguous. So
+-- internal functions have a first argument of a type that other roles may not use.
 
 CREATE TYPE randflake_lease_internal AS ENUM ();
 COMMENT ON TYPE randflake_lease_internal IS
 'not for users: the first argument of functions that the coordinator''s functions call';
 REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
--- A lease is a rectangle: node ids x seconds. docs/design.md, "Leased node ids", says what keeps
--- leases apart: the exclusion constraint, the high-water mark for leases that the table lacks, and
--- the lists of secrets. Nor does a coordinator extend a lease that may have ended before the mark,
--- or one whose node ids a later lease has had: its own clock may have been set back. A new
--- coordinator's clock may be behind the former one's by max_clock_skew, so that is added once more.
--- Two assumptions remain: the former coordinator grants nothing more, and the operator tells
--- randflake_lease_configure the truth with never_leased or nothing_lost.
+-- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
+-- constraint, the high-water mark for leases that the table lacks, and the lists of secrets;
+-- docs/design.md explains them under "Leased node ids". The coordinator's own clock may step back.
+-- So the coordinator never extends a lease that may have ended before the mark, or whose node ids a
+-- later lease has had. A new coordinator adds max_clock_skew once more, because its clock may be
+-- behind the former one's. The promise needs two assumptions: the former coordinator grants no
+-- more leases, and the operator is right about never_leased or nothing_lost.
 --
--- Locks. A role can keep open the transaction in which it leases, and its locks are released only
--- when the commit has reached disk and standby. So no lock of a grant or a renewal makes another
--- role wait:
+-- Locks. A role can keep the transaction open in which it leases. PostgreSQL releases its locks
+-- only when the commit has reached disk and standby. So no grant or renewal locks out another role:
 --
---   the pool       ROW SHARE of the table, which is compatible with itself. Changes of the pool
---                  take EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and the
---                  first grant, which sets the secrets. So secrets, limits and the mark stay the
---                  same from a look at them to the commit. A session that waits for EXCLUSIVE gets
---                  it within little more than 20 seconds.
---   the role       a row of randflake_lease_role, for a grant. Bounds of the role are counted grant
---                  by grant, so a role commits its grants one after the other, which limits its
---                  rate.
---   node ids       rows of randflake_lease_chunk: those of the granted node ids, and those of ended
---                  leases whose node ids the grant returns, with the rows of these leases. A grant
---                  skips locked ones.
---   the lease      its row, for a renewal. If another transaction holds it, the renewal fails with
---                  an error that is no refusal.
+-- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
+--   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
+--   the first grant. So secrets, limits and the mark stay the same until a request commits. A
+--   session that waits for EXCLUSIVE gets it within little more than 20 seconds.
+-- - Role: a grant locks its row of randflake_lease_role. So a role commits one grant after another,
+--   and the coordinator can count them.
+-- - Node ids: a grant locks the rows of randflake_lease_chunk for its own node ids, and for those
+--   of the ended leases that it collects, with the rows of these leases. It skips locked rows.
+-- - Lease: a renewal locks its row. If another transaction has locked the row, the renewal fails
+--   with an error that the server does not take for a refusal.
 --
--- So two transactions cannot grant the same node ids: both would need the row of the same chunk.
--- With the lock, a grant looks at the leases again under a new snapshot. If a lease has ended here
--- although its holder disagrees, its renewal and a grant of its node ids need the same row. The
--- constraint enforces the rest and never has to wait. A takeover needs no lock: until the pool is
--- changed, each request computes the mark from the time in randflake_lease_takeover. Every look
--- must follow the lock before it, which only READ COMMITTED ensures.
+-- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
+-- Once a grant has the lock, it checks the leases again under a new snapshot. A holder may disagree
+-- that its lease has ended: then its renewal and a grant of its node ids need the same row. The
+-- constraint enforces the rest and never waits. A takeover needs no lock: each request computes the
+-- mark from randflake_lease_takeover until the pool changes. Each check must see what committed
+-- before its lock, which only READ COMMITTED ensures.
 --
--- A grant removes the ended leases of its node ids, and an unused lease counts as used for its
--- first second. So every node id keeps the end of its last lease. The table has at most one row per
--- node id, or two if leases differ in size.
+-- A grant removes the ended leases of its node ids. An unused lease counts as used for its first
+-- second, so every node id keeps the end of its last lease. The table has at most one row per node
+-- id, or two if leases differ in size.
 --
 -- Where a grant's node ids lie. Leases do not move, so free node ids can lie where no request fits.
--- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any of them above about a quarter
--- of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This one guarantees what can be proven:
+-- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a quarter
+-- of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has a proof of its limits:
 --
---   A chunk is 64 aligned node ids of the pool. It is empty or has a class, a power of two: then
---   its node ids are granted in slots of this size, to requests that round up to it. A grant takes
---   a slot of an open chunk of its class, or of an empty chunk if there is none. A chunk with all
---   slots free is empty.
---
---   Let `used` be the most node ids, rounded up, that were in use at once, and c the number of
---   requested classes. When a class takes a chunk, its former ones are full, so it never has more
---   than used / 64 + 1 chunks. A request is refused only if no chunk is empty and those of its
---   class, at most (used - 1) / 64, are full. So it is granted while c * used / 64 + c - 1 is less
---   than the number of chunks: while `used` is at most 1/c of the pool less a chunk for each class,
---   1/7 with all of 1 .. 64.
---
---   And a request for up to 64 is granted while fewer leases of up to 64 are in force than there
---   are chunks, after any history: each lies in one chunk, so some chunk has none.
+-- - A chunk is 64 aligned node ids of the pool. A chunk with all slots free is empty. Any other
+--   chunk has a class, a power of two, which is the size of its slots. A request rounds up to a
+--   class. It takes a slot of an open chunk of its class, or of an empty chunk if there is none.
+-- - Let `used` be the most node ids, rounded up, that were in use at once, and c the number of
+--   requested classes. A class takes a chunk only when its former chunks are full, so it never has
+--   more than used / 64 + 1 chunks. The coordinator refuses a request only if no chunk is empty and
+--   those of its class, at most (used - 1) / 64, are full. So it grants each request while
+--   c * used / 64 + c - 1 is less than the number of chunks. That means that `used` is at most 1/c
+--   of the pool less a chunk for each class: 1/7 with all of 1 .. 64.
+-- - A request for up to 64 succeeds after any history while fewer leases of up to 64 are in force
+--   than there are chunks. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
 -- ended leases, oldest first, until these have more node ids than it asks for. So the node ids in
--- use never exceed the most that leases in force ever had. Also in use are
+-- use never exceed the most that leases in force ever had. These also count as in use:
 --
---   - chunks that open transactions have locked. What they collected without a commit is freed when
---     every 64th grant reaches it, which looks at the next 64 node ids
---   - node ids of this server
---   - leases across chunks, after a change of the pool
---   - for a day after a takeover, earlier leases that were not renewed.
+-- - chunks that open transactions have locked. If such a transaction rolls back, its ended leases
+--   wait for a later grant: every 64th grant looks at the next 64 node ids
+-- - node ids of this server
+-- - leases across chunks, after a change of the pool
+-- - for a day after a takeover, earlier leases that their holders did not renew.
 --
--- The edges of the pool, which make no whole chunk, are granted one by one. A pool of fewer than 16
--- chunks has edges only, so that an open transaction locks no more than it leases.
+-- Grants take the edges of the pool, which make no whole chunk, one node id at a time. A pool of
+-- fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
 --
--- Chunks are hints and locks; the leases decide what is free. If no chunk has a slot, if the hints
--- of 16 chunks were wrong, and for requests above 64, a grant looks at all leases and takes any gap,
--- a whole chunk if there is one. So it refuses only what fits nowhere.
+-- Chunks are hints and locks; only the leases decide which node ids are free. A grant looks at all
+-- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or for more than 64 node
+-- ids. It then takes any gap, if possible a whole chunk. So it refuses only what fits nowhere.
 --
--- A server names its secrets in one text, oldest first: the fingerprint of the first, and for each
--- further one a space, its fingerprint, "@" and the Unix second at which it begins.
+-- A server names its secrets in one text, oldest first. The first secret is a fingerprint. Each
+-- further secret is a space, its fingerprint, "@" and the Unix second at which it begins.
 --
--- Times are Unix seconds. A span is half-open, [start, end); the functions take and return the last
+-- Times are Unix seconds. A span is half-open, [start, end). The functions take and return the last
 -- second of a lease, as the Randflake libraries do.
 
 CREATE TABLE randflake_lease_pool (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), -- keeps the table at one row
     nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072) -- node ids to lease
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
-    -- longest lease, seconds
+    -- seconds of the longest lease
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
-    -- seconds by which the clocks of two coordinators, before and after a failover, may differ
+    -- Clocks of coordinators before and after a failover may differ by these seconds.
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     closed boolean NOT NULL DEFAULT false, -- true: no lease is granted or renewed
-    -- most node ids that the leases of one role may have at a time
+    -- The leases of one role may have this many node ids at a time.
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
-    -- most leases that one role may be granted in a minute; rolled back grants do not count
+    -- One role may get this many leases in a minute; a grant that rolls back does not count.
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
-    -- Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold
+    -- No lease begins before this Unix second, the greatest "until" of randflake_lease_hold.
     high_water bigint NOT NULL DEFAULT 0,
-    -- fingerprints of the secrets that every holder must have, oldest first, from the second on
-    -- with "@" and the Unix second from which on it is in use
+    -- Every holder must have the secrets with these fingerprints, oldest first. From the second on,
+    -- each has "@" and the Unix second at which it begins.
     secrets text,
-    -- data directory, timeline, database and table when the pool was changed last; another one
-    -- means that leases may be missing
+    -- This is the data directory, timeline, database and table at the last change of the pool. If
+    -- another one asks, leases may be missing.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -119,11 +109,11 @@ COMMENT ON TABLE randflake_lease_pool IS
 
 CREATE TABLE randflake_lease (
     lease_id bigint GENERATED ALWAYS AS IDENTITY, -- number of the lease
-    -- role that the lease was granted to; no other may renew or release it
+    -- Only the role that got the lease may renew or release it.
     role name NOT NULL DEFAULT SESSION_USER,
-    -- name the holder gave itself, for people
+    -- The holder names itself, for operators to read.
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
-    -- random number that the holder chose; a restarted holder chooses another one
+    -- The holder chooses this random number, and another one after each restart.
     incarnation uuid NOT NULL,
     nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)), -- node ids
     span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)), -- Unix seconds, half-open
@@ -131,7 +121,7 @@ CREATE TABLE randflake_lease (
     renewed_at timestamptz, -- when it was last renewed
     released_at timestamptz, -- when the holder gave it back
     secrets text NOT NULL, -- fingerprints of the secrets that the holder named last, oldest first
-    -- whether it was seen that it has ended, so that its node ids can be leased
+    -- The coordinator has seen the end of the lease, so it can lease the node ids.
     collected boolean NOT NULL DEFAULT false,
     PRIMARY KEY (role, lease_id), -- the role comes first, to find its leases
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
@@ -143,24 +133,22 @@ COMMENT ON TABLE randflake_lease IS
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
--- Each event after which grants wait has its own row, so that ending or prolonging one wait does
--- not affect others. During the wait, the greatest max_duration and max_clock_skew since the event
--- count. An event is over when nothing that the table lacks can still be in use: leases, if
--- "longest" is not 0, or static node ids of servers.
+-- Each event after which grants wait has its own row, so ending or prolonging one wait does not
+-- affect others. The wait uses the greatest max_duration and max_clock_skew since the event. It
+-- covers leases that the table lacks, if "longest" is not 0, and static node ids of servers.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  the same, but this is a promoted standby of it: `nothing_lost` may be true
 --   added      node ids came into the pool
---   reopened   the pool was closed, so another coordinator may have leased; "since" is null until
---              it is open
---   purge      leases that ended up to this second were forgotten
+--   reopened   another coordinator may have leased while the pool was closed ("since" is null)
+--   purge      the coordinator forgot leases that ended up to this second
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- greatest max_duration in force since; 0 where no unknown lease can be in force
+    -- This is the greatest max_duration in force since; 0 where no unknown lease can be in force.
     longest integer NOT NULL,
     widest integer NOT NULL, -- greatest max_clock_skew in force since
-    -- Unix second before which no lease is granted for it
+    -- The event lets no lease begin before this Unix second.
     until bigint GENERATED ALWAYS AS (since + longest + CASE WHEN longest > 0 THEN 2 ELSE 1 END * widest + 1) STORED
 );
 COMMENT ON TABLE randflake_lease_hold IS 'coordinator: why no lease is granted before which second, a row for each event';
@@ -169,36 +157,36 @@ CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
 'coordinator: until this Unix millisecond no other session gets the pool, because a change of it has waited for long';
 
--- Not dumped: a restored coordinator grants nothing for a minute or less.
+-- A dump omits this table: a restored coordinator grants nothing for a minute or less.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY, -- name of the role
     minute bigint NOT NULL, -- minute of its last grant, since 1970
     grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
--- All leases that ended before it are collected. A sequence, so that no grant waits for another.
+-- Grants have collected all leases that ended before this second. A sequence makes no grant wait.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
 
--- Dumped, so that no grant must recreate it under a lock after a restore. Slots change without the
--- index.
+-- A dump contains the chunks, so no grant must recreate them under a lock after a restore. A change
+-- of slots changes no index.
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
-    -- node ids of a slot: leases of up to as many lie in one; 0 while the chunk is empty
+    -- A slot has this many node ids, for a lease of up to as many; an empty chunk has 0.
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
-    -- a bit for each slot, or one for an empty chunk: 1 if it is free, as far as known
+    -- Each slot has a bit, an empty chunk has one: 1 if the slot is free, as far as known.
     free bit varying NOT NULL,
-    -- first node id, while there is a free slot
+    -- The chunk has this first node id while it has a free slot.
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of one at its edges; a grant locks those of its node ids';
 
--- A sequence keeps its value when a transaction rolls back: the hold-off after a takeover counts
--- from the first call, even a failing one. And it is not dumped: it holds where and when the
--- extension was created, until a takeover calls it.
+-- A sequence keeps its value when a transaction rolls back, so the hold-off after a takeover counts
+-- from the first call, even a failing one. A dump omits the sequence: it holds where and when the
+-- extension was created, until a takeover sets it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
@@ -209,14 +197,13 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Names this data directory, timeline and database. A copy, a promoted standby and a restored server
--- have other names.
+-- Names this data directory, timeline and database. A copy, promotion or restore changes the name.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) FROM PUBLIC;
 
--- Gives the node ids that this server is configured with; null for none.
+-- Returns the node ids that this server is configured with; null for none.
 CREATE FUNCTION randflake_coordinator_static_nodes(
     own randflake_lease_internal,
     OUT first_node_id integer,
@@ -225,7 +212,7 @@ AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
 LANGUAGE C STABLE PARALLEL SAFE;
 REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
--- Gives the node ids of this server, which it never leases.
+-- Returns the node ids of this server, which the coordinator never leases.
 CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -237,26 +224,24 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
--- Gives the Unix second of the coordinator's clock.
 CREATE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
 REVOKE ALL ON FUNCTION randflake_lease_clock(randflake_lease_internal) FROM PUBLIC;
 
--- Gives the first Unix second that an identifier can hold.
+-- Returns the first Unix second that an identifier can hold.
 CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000::bigint $$;
 REVOKE ALL ON FUNCTION randflake_lease_epoch(randflake_lease_internal) FROM PUBLIC;
 
--- Gives the Unix second after the last one that an identifier can hold.
+-- Returns the Unix second after the last one that an identifier can hold.
 CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
 REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PUBLIC;
 
--- Names data directory, timeline, database and table.
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -264,16 +249,15 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
 
--- Gives 31 bits of a hash.
 CREATE FUNCTION randflake_lease_identity_hash(own randflake_lease_internal, identity text) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
--- Whether the present coordinator is a promoted standby of the former: it has the next timeline and
--- everything else in common. A later timeline means a third one, promoted in between, whose leases
--- both may lack.
+-- Returns true if the present coordinator is a promoted standby of the former one: it has the next
+-- timeline and everything else in common. A later timeline means that a third coordinator was
+-- promoted in between, whose leases both may lack.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -283,14 +267,14 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- is_called is false: this is the time of creation.
+-- While is_called is false, the sequence has the time of creation.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          least(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_horizon(own)) OPERATOR(pg_catalog.<<) 31
                          OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(own, @extschema@.randflake_lease_identity(own)),
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
--- Reports a violated contract that uniqueness needs. Not an ASSERT, which any role can switch off.
+-- Reports a violated contract that uniqueness needs. Any role could switch an ASSERT off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -304,10 +288,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
--- When this coordinator took over from the former one: at the first call that saw another identity
--- in the pool, or at the former one's last grant, in case its clock was ahead. If the pool was
--- never used: when the extension was created, provided that it was created in this database. A copy
--- of the database may have granted the first lease and lost it.
+-- Returns when this coordinator took over from the former one: at the first call that saw another
+-- identity in the pool, or at the former one's last grant, in case its clock was ahead. Without a
+-- pool it returns when the extension was created, if it was created in this database. A copy of the
+-- database may have granted the first lease and lost it.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -334,9 +318,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Locks the pool against changes until the transaction ends, beside other sessions that do, and
--- returns it as it counts: another coordinator than the last to change it has a later mark. Null
--- before the pool exists.
+-- Locks the pool against changes until the transaction ends; other sessions may do the same.
+-- Returns the pool with its present mark, which is later after a takeover. Null means no pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -354,14 +337,14 @@ BEGIN
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
     -- A grant must survive a crash, and its holder must learn of a doubt, whatever the session's
-    -- settings: a cancelled wait for a synchronous standby shows as a warning.
+    -- settings. PostgreSQL reports a cancelled wait for a synchronous standby only as a warning.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- A change that has waited for long goes first; it is short.
+    -- A change of the pool that has waited for long goes first, because it is short.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -384,7 +367,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Grants wait until this event must be over. Drops earlier events that are over by then.
+-- Makes grants wait until this event must be over. Removes earlier events that are over by then.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void
@@ -397,7 +380,7 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) FROM PUBLIC;
 
--- The class of a lease: its number of node ids, rounded up to a power of two, at most 64.
+-- Returns the class of a lease: its number of node ids, rounded up to a power of two, at most 64.
 CREATE FUNCTION randflake_lease_class(own randflake_lease_internal, count integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -407,7 +390,7 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
--- Records the free slots of a chunk, whose row the caller has locked. Only those with node ids of
+-- Records the free slots of a chunk, whose row the caller has locked. Only slots with node ids of
 -- `place` may have changed. Those of `granted` are leased, though their row does not exist yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
@@ -422,8 +405,8 @@ DECLARE
     around int4range := int4range(chunk.first, chunk.first + chunk.size);
     busy int4multirange;
     widest integer;
-    -- A former primary may wrongly keep renewing its leases. So leases of before a takeover that
-    -- were not renewed since count as in use for a day: their node ids are granted last.
+    -- A former primary may wrongly keep renewing its leases. So for a day, grants take last the
+    -- node ids of leases from before a takeover that no holder has renewed since.
     taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
                                         WHERE is_called AND now < (last_value >> 31) + 86400);
 BEGIN
@@ -484,8 +467,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of
--- a lease across chunks it opens two at a time: no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. It
+-- opens two chunks at a time of a lease across chunks, so no transaction locks the whole pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -493,7 +476,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- The 64 node ids whose turn it is, to find what others left undone.
+    -- Looks at the next 64 node ids in turn, to collect what other grants left undone.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -541,7 +524,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- While others lock its chunk, it is retried, but not forever.
+        -- A grant retries while others lock its chunk, but not forever.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -556,8 +539,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Whether these node ids, whose chunks the caller has locked, are free; if so, locks and removes
--- their former leases.
+-- If these node ids are free, returns true, locks and removes their former leases. The caller has
+-- locked their chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -569,8 +552,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None may be in force. A holder that disagrees about the end may be renewing one that has
-        -- ended here. A lease that also lies elsewhere stays, because grants there need it too.
+        -- None of these leases may be in force. A holder that disagrees about the end may renew a
+        -- lease that has ended here. A lease also in other chunks stays for grants there.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -586,8 +569,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for a lease of this number, locks them, and removes their former
--- leases. Without any, `first` is null and `free_at` is the time at which some may be free, null
--- for soon.
+-- leases. Without any, `first` is null and `free_at` says when some may be free, null for soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -596,8 +578,7 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Two primaries count from different numbers. So they begin to look at different places, and
-    -- the grants of one are not the next grants of the other.
+    -- Two primaries count from different numbers. So they grant different node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -684,11 +665,12 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
 -- Locks out all other leasing until the transaction ends, creates the pool if necessary, and writes
--- its mark. Returns the pool with the last coordinator that changed it, an empty text without one.
--- Users can override the settings of their sessions, so the waiting session ends sessions that lock
--- the pool. For 20 seconds it ends those whose transactions are as old, and leaves the queue every
--- second, because all others wait behind it. After that it ends every session that locks the pool
--- and lets no other lock it first; otherwise sessions that take turns would keep it forever.
+-- its mark. Returns the pool with the last coordinator that changed it, or with an empty text if no
+-- coordinator did. Users can override the settings of their sessions, so this session ends the
+-- sessions that lock the pool. For 20 seconds it ends only those whose transactions are as old.
+-- Each second it leaves the queue, because all other sessions wait behind it. After that it ends
+-- every session that locks the pool, and lets no other lock it first. Otherwise sessions that take
+-- turns would keep the pool forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -730,7 +712,7 @@ BEGIN
         PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark'::text);
     END IF;
     IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
-        -- The word that nothing was lost concerns only the last takeover.
+        -- `nothing_lost` concerns only the last takeover.
         UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover' WHERE cause = 'promotion';
         PERFORM @extschema@.randflake_lease_hold_off(
             own, CASE WHEN @extschema@.randflake_lease_promoted(own, former.coordinator, pool.coordinator) THEN 'promotion' ELSE 'takeover' END,
@@ -744,8 +726,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Not a refusal, after which a holder would ask for another lease: it keeps its lease and asks
--- again, perhaps the successor of this coordinator.
+-- This error is not a refusal, after which a holder would ask for another lease. The holder keeps
+-- its lease and asks again, perhaps the next coordinator.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -762,7 +744,6 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
 
--- Checks the text that names secrets.
 CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, secrets text)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -790,9 +771,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
--- The Unix second from which a holder and the pool may give one identifier to two numbers: that of
--- the first different entry, or 0 if the first entries differ. Null: never. PUBLIC may call it,
--- because readers of the view randflake_leases run it; it knows only its arguments.
+-- Returns the Unix second from which a holder and the pool may give one identifier to two numbers.
+-- This is the time of the first different entry, or 0 if the first entries differ. Null means
+-- never. PUBLIC may call it, because readers of the view randflake_leases run it.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -803,9 +784,9 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- The Unix second of the pool's first secret that a holder lacks; null if it lacks none or the
--- first ones differ. From then on the holder may misread others' identifiers. A secret that only
--- the holder has does not count: it may be right, and the coordinator uninformed.
+-- Returns the Unix second of the pool's first secret that a holder lacks. Returns null if the
+-- holder lacks none or the first ones differ. From that second on, the holder may misread others'
+-- identifiers. A secret that only the holder has does not count: the coordinator may lack it.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -817,9 +798,9 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Programs recognize this error by its constraint field. Its column field has what a successful
--- answer returns in differs_from, the time of the secret that the holder lacks. A holder may lease
--- up to that second; with another first secret it may not lease at all.
+-- Programs recognize this error by its constraint field. Its column field has the time of the
+-- secret that the holder lacks, as differs_from in a successful answer. A holder may lease up to
+-- that second; with another first secret it may not lease at all.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -868,7 +849,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) FROM PUBLIC;
 
--- The work of randflake_lease_purge with a locked pool.
+-- Does the work of randflake_lease_purge with a locked pool.
 CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -895,8 +876,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- A refusal that says until when has the same Unix second in the column field, which programs can
--- read in every locale.
+-- A refusal that ends at a known time has this Unix second in the column field, for programs in
+-- every locale.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1004,8 +985,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- 60,000 grants are no bound, so the row keeps its version. Neither are all node ids, so no sum
-    -- is needed.
+    -- The bound 60,000 means none, so the row keeps its version. All node ids need no sum.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1128,9 +1108,9 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- A holder with an earlier end missed the answer to a renewal. One with a later end was renewed
-    -- by a coordinator whose last commits a failover lost. Either end was at most `latest` at its
-    -- grant. If it is not now, the clock has stepped back or the holder made it up.
+    -- A holder with an earlier end missed the answer to a renewal. A holder with a later end got
+    -- its renewal from a coordinator whose last commits a failover lost. Either end was at most
+    -- `latest` at its grant. If it is later now, the clock stepped back or the holder invented it.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1138,22 +1118,23 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After its end another holder may have the node ids, and after a failover this coordinator may
-    -- not know; the margin covers the former coordinator's clock.
+    -- After the lease's end another holder may have the node ids, and a coordinator may not know it
+    -- after a failover. The margin covers the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Once a later lease has had some of its node ids, others may have too, whatever the clock shows.
+    -- Once a later lease has had some of the node ids, this one has ended, whatever the clock
+    -- shows.
     IF EXISTS (SELECT FROM @extschema@.randflake_lease later
                WHERE later.nodes && lease.nodes AND later.lease_id > lease.lease_id) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Not a refusal: the holder keeps its lease, and may go on once it has the secret.
+    -- This error is not a refusal: the holder keeps its lease, and needs the secret to continue.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1224,11 +1205,11 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
     ELSIF lease.released_at IS NOT NULL THEN
-        -- The first report counts.
+        -- Only the holder's first report counts.
         RETURN;
     ELSE
-        -- A later end than the lease's changes nothing. An unused lease keeps one second, so that
-        -- the node ids keep their former end.
+        -- A later end than the lease's changes nothing. An unused lease keeps one second, so the
+        -- node ids keep their former end.
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
@@ -1239,7 +1220,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- It may end before the last collected one.
+        -- The lease may now end before the last collected one.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
@@ -1319,7 +1300,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
-    -- Includes purged ones, whose mark must stay.
+    -- This includes purged leases, whose mark must stay.
     IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this coordinator has leased node ids';
@@ -1340,17 +1321,17 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- As far as is known, the events that grants wait for happened under the present values.
+    -- The events that grants wait for happened under the present values, as far as known.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- All leases are known; servers may have used static node ids until then. A pool created by
-    -- this call has these as its first values.
+    -- The coordinator knows all leases, but servers may have used static node ids until now. A pool
+    -- that this call creates starts with these values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
     UPDATE @extschema@.randflake_lease_pool SET
-        -- Only an operator can lower it.
+        -- Only an operator can lower the mark.
         high_water = greatest((SELECT max(until) FROM @extschema@.randflake_lease_hold),
                               CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END),
         nodes = int4range(first, first + count),
@@ -1363,7 +1344,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- When the node ids that leave the pool are free.
+    -- Finds when the node ids that leave the pool are free.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease
@@ -1376,8 +1357,8 @@ COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer
 'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; nothing_lost, after a promotion, that this server has all that the former primary committed; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
--- The first Unix second that no lease may have reached, known or not, of any coordinator. A new
--- secret begins no earlier, and so does one that is withdrawn.
+-- Returns the first Unix second that no lease of any coordinator may have reached, known or not. A
+-- new secret begins no earlier. Neither does a secret that an operator withdraws.
 CREATE FUNCTION randflake_lease_untouched(own randflake_lease_internal, pool randflake_lease_pool) RETURNS bigint
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -1537,7 +1518,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- Like randflake_lease_share_pool, without a note: a takeover counts from the first request.
+    -- Locks like randflake_lease_share_pool. A takeover counts from the first request.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;
@@ -1562,16 +1543,16 @@ COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randfla
 REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
--- Servers with static node ids. Not dumped: they announce themselves again.
+-- Servers with static node ids. A dump omits them: they announce themselves again.
 CREATE TABLE randflake_lease_announcement (
     role name NOT NULL DEFAULT SESSION_USER, -- role by which the server announced them
     server uuid NOT NULL, -- random number that the server chose at its start
-    -- name the server gave itself, for people
+    -- The server names itself, for operators to read.
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
-    -- identifies its data directory
+    -- This identifies the server's data directory.
     origin text NOT NULL CHECK (pg_catalog.octet_length(origin) OPERATOR(pg_catalog.<=) 256),
     nodes int4range NOT NULL, -- node ids
-    -- fingerprint of its first secret
+    -- This is the fingerprint of its first secret.
     fingerprint text NOT NULL CHECK (pg_catalog.octet_length(fingerprint) OPERATOR(pg_catalog.<=) 16),
     announced_at timestamptz NOT NULL, -- when it was last heard of
     PRIMARY KEY (role, server)
@@ -1595,7 +1576,7 @@ BEGIN
             MESSAGE = format('node ids from %s on, %s of them, are not within 0 to 131071', first_node_id, node_count);
     END IF;
     announced := int4range(first_node_id, first_node_id + node_count);
-    -- Only the role's own rows: locks of other roles cause no wait.
+    -- The call deletes only the role's own rows, so it waits for no other role's locks.
     DELETE FROM @extschema@.randflake_lease_announcement a
     WHERE a.role = SESSION_USER
       AND (a.announced_at < clock_timestamp() - interval '1 hour'
