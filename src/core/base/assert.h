@@ -1,5 +1,4 @@
-// Assertions. The unit tests and servers built with USE_ASSERT_CHECKING evaluate them; other builds
-// compute nothing.
+// Assertions. Unit tests and servers built with USE_ASSERT_CHECKING evaluate them; others do not.
 
 #pragma once
 

@@ -32,7 +32,7 @@ constexpr void AddKey(Branch& b, const uint16_t* subkey) {
     b.y ^= subkey[1];
 }
 
-// The linear layer: adds a function of the left branch to the right one.
+// Linear layer: adds a function of the left branch to the right one.
 constexpr void MixInto(const Branch& left, Branch& right) {
     const uint16_t t = RotateLeft(static_cast<uint16_t>(left.x ^ left.y), 8);
     right.x = static_cast<uint16_t>(right.x ^ left.x ^ t);

@@ -39,8 +39,7 @@ KeySchedule ExpandKey(const Key& key) noexcept;
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept;
 uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 
-// Reads a key from exactly 32 hexadecimal digits, either case. Otherwise returns false, with *key
-// untouched.
+// Reads a key from exactly 32 hexadecimal digits, either case. False leaves *key untouched.
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake

@@ -2,9 +2,8 @@
 // and with the permutation of feistel.h.
 //
 // SPARX works on 16-bit words, so a register holds one word of many blocks and each operation of
-// the cipher becomes one vector operation. The compiler compiles the same source for several
-// widths, and the server chooses one at its start. All widths give the same bits as the scalar
-// functions.
+// the cipher becomes one vector operation. One source is compiled for several widths, and the
+// server chooses one at its start. All widths give the bits of the scalar functions.
 
 #pragma once
 

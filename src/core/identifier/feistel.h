@@ -40,7 +40,7 @@ struct Feistel {
         return left << RightBits | right;
     }
 
-    // The inverse: a round undoes itself.
+    // Inverts Permute: a round undoes itself.
     static constexpr uint64_t Unpermute(const SipKey& key, uint64_t number) noexcept {
         RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;

@@ -28,7 +28,7 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// A rotation by one AVX-512 instruction that GCC does not find.
+// Rotates by one AVX-512 instruction that GCC does not find.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -86,7 +86,7 @@ ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     RotateLeft<32>(s.v2);
 }
 
-// The state before the rounds of the only message word.
+// Sets the state before the rounds of the only message word.
 template <int Bytes>
 ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
                          State<Bytes>& s) {

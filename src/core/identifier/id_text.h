@@ -36,11 +36,11 @@ size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 // Strict: every byte must be a digit, in either case. Leading zeros are accepted.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
-// The SQL type's text form.
+// Formats and parses the SQL type's text form.
 size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 TextResult ParseTypeText(const char* text, size_t length) noexcept;
 
-// Whether a text is a decimal number of at most 19 digits that an SQL bigint can hold.
+// Returns whether a text is a decimal number of at most 19 digits that an SQL bigint can hold.
 bool IsBigint(const char* text, size_t length) noexcept;
 
 // A text form may have a prefix that names the kind of row, as in cus_8i49d3ue35kq7. Prefixes
@@ -49,7 +49,7 @@ bool IsBigint(const char* text, size_t length) noexcept;
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;
 
-// The length of a text's prefix without its _; 0 without a prefix.
+// Returns the length of a text's prefix without its _; 0 without a prefix.
 size_t PrefixLength(const char* text, size_t length) noexcept;
 
 // The type's binary form: the identifier, most significant byte first. False for other lengths.

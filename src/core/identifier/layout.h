@@ -32,8 +32,7 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// At most 64 bits. Ticks tile seconds. The end of the last tick fits in a signed 64-bit number of
-// milliseconds.
+// At most 64 bits. Ticks tile seconds. The last tick ends within a signed 64-bit millisecond.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -57,8 +56,8 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
-    // The number of slots that a server with `node_ids` node ids has for this layout. A node id
-    // that a number cannot hold has no slot.
+    // Returns the number of slots that a server with `node_ids` node ids has for this layout. A
+    // node id that a number cannot hold has no slot.
     constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
@@ -67,7 +66,7 @@ struct Layout {
         return lowest_stands_for_second && fields.node_id == 0 && fields.sequence == 0;
     }
 
-    // The first sequence number that a server issues under a node id in each tick.
+    // Returns the first sequence number that a server issues under a node id in each tick.
     constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
         RANDFLAKE_ASSERT(node_id <= max_node_id());
         return StandsForSecond({0, node_id, 0}) ? 1 : 0;
@@ -93,8 +92,8 @@ struct Layout {
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
 
-    // The identifier of a raw number. The next raw number of the same tick and node id has an
-    // identifier that is 2^sequence_shift larger.
+    // Returns the identifier of a raw number. The next raw number of the same tick and node id has
+    // an identifier that is 2^sequence_shift larger.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(HasBits(raw));
         const Fields fields = Unpack(raw);
@@ -108,32 +107,33 @@ struct Layout {
                 id >> sequence_shift & max_sequence()};
     }
 
-    // Whether identifiers sort by time.
+    // Returns whether identifiers sort by time.
     constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
 
     constexpr WallMs TickStart(uint64_t tick) const noexcept {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // The tick of an instant; negative before the epoch, and beyond max_timestamp() after the end.
+    // Returns the tick of an instant; negative before the epoch, above max_timestamp() after the
+    // end.
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Whether a tick lies in a second before this one. Needs no division; for Randflake it folds to
-    // a comparison.
+    // Returns whether a tick lies in a second before this one. Needs no division; for Randflake it
+    // folds to a comparison.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
 
-    // The first tick of a window's second; 0 for seconds up to the epoch.
+    // Returns the first tick of a window's second; 0 for seconds up to the epoch.
     constexpr uint64_t FirstTick(Second second) const noexcept {
         const int64_t since = StartOf(second).count - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // The window's second that contains a tick; negative before the windows' epoch.
+    // Returns the window's second that contains a tick; negative before the windows' epoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }
@@ -141,7 +141,7 @@ struct Layout {
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
-// The first second that a layout of seconds since the windows' epoch cannot hold.
+// Returns the first second that a layout of seconds since the windows' epoch cannot hold.
 constexpr Second SecondsEnd(const Layout& layout) noexcept {
     RANDFLAKE_ASSERT(layout.unit == kSecondMs && layout.epoch == kWindowEpochMs);
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
@@ -159,8 +159,7 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// 53 bits, which a JavaScript number can hold, with the same seconds. No number stands for its
-// second.
+// 53 bits, which a JavaScript number can hold, with the same seconds. None stands for its second.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

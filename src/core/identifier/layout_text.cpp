@@ -32,7 +32,7 @@ struct Piece : TextLeft {
         return part;
     }
 
-    // A number of 1 to `most` digits, at most 15.
+    // Takes a number of 1 to `most` digits, at most 15.
     bool TakeUpTo(int most, int64_t* number) {
         const char* start = at;
         RANDFLAKE_ASSERT(most >= 1 && most <= 15);

@@ -23,7 +23,7 @@ constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
     return static_cast<int32_t>(uint128_t{ToUnsigned(id)} * static_cast<uint32_t>(shards) >> 64);
 }
 
-// The smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
+// Returns the smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
 constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
     RANDFLAKE_ASSERT(shard >= 0 && shard < shards);
     const auto n = static_cast<uint32_t>(shards);

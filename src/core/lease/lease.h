@@ -43,9 +43,9 @@ struct LeaseTerms {
     Ms skew;
 };
 
-// The latest end of a window that a holder may open or extend when its clock shows `now`. A holder
-// cannot take back a far end that it announced on disk. This bound keeps a coordinator from causing
-// one.
+// Returns the latest end of a window that a holder may open or extend when its clock shows `now`. A
+// holder cannot take back a far end that it announced on disk. This bound keeps a coordinator from
+// causing one.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
@@ -57,7 +57,7 @@ struct CoordinatorClock {
     WallMs shown;
     Ms error;
 
-    // How far this server's clock is ahead of the coordinator's; negative: behind.
+    // Returns how far this server's clock is ahead of the coordinator's; negative: behind.
     constexpr Ms Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
         RANDFLAKE_ASSERT(at != UptimeMs{0} && uptime_ms >= at);
         return (wall_ms - shown) - (uptime_ms - at);
@@ -76,8 +76,8 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= Second{1} && start < SecondsEnd(layout);
 }
 
-// The window of a lease when the clock shows `now`. It is closed before the lease may open and
-// after its end. `earliest` is the first second that may follow all earlier use.
+// Returns the window of a lease when the clock shows `now`. It is closed before the lease may open
+// and after its end. `earliest` is the first second that may follow all earlier use.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

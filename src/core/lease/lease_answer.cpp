@@ -13,8 +13,7 @@ namespace {
 constexpr char kRefusal[] = "55000";
 // The constraint field of an error in which the coordinator disagrees about the secrets.
 constexpr char kAboutSecrets[] = "secrets";
-// configuration_limit_exceeded: no node id is free; the error has the time at which one becomes
-// free.
+// configuration_limit_exceeded: no node id is free; the error has the time at which one gets free.
 constexpr char kNoneFree[] = "53400";
 
 // Digits and nothing else.
@@ -23,7 +22,7 @@ bool ReadInteger(const char* text, size_t length, int64_t* value) {
     return read_to == text + length && error == std::errc{};
 }
 
-// A Unix second as a second from 1 to `latest`; else 0.
+// Reads a Unix second as a second from 1 to `latest`; otherwise returns 0.
 Second ReadSecond(const char* text, Second latest) {
     UnixSecond second{};
     const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second.count) &&

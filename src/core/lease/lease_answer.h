@@ -80,17 +80,17 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. Returns true if it expects another one. Otherwise only End can change
-    // the verdict.
+    // Takes the next result. Returns true if it expects another one; else only End changes the
+    // verdict.
     bool Take(const AnswerPart& part) noexcept;
     // Call after good results; `idle`: the coordinator is in no transaction.
     void End(bool idle) noexcept;
 
     AnswerVerdict verdict() const noexcept { return verdict_; }
 
-    // Whether the coordinator refuses; only with a verdict other than kGood.
+    // Returns whether the coordinator refuses; only with a verdict other than kGood.
     bool refused() const noexcept { return refused_; }
-    // The coordinator grants nothing before this second; 0: the answer names no second.
+    // Returns the second before which the coordinator grants nothing; 0: it names no second.
     UnixSecond not_before() const noexcept { return not_before_; }
 
     // Only with kGood: a value within the range of its type, 0 for kVoid.
@@ -100,7 +100,8 @@ public:
         return values_[column];
     }
 
-    // Whether the answer says if the holder lacks a secret; the first second of that secret, or 0.
+    // Returns whether the answer says if the holder lacks a secret, and the first second of that
+    // secret, or 0.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

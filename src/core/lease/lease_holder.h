@@ -91,7 +91,7 @@ public:
         open_ = leases[0];
         next_ = leases[1];
     }
-    // The lease to renew.
+    // Returns the lease to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
     Second LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
@@ -100,7 +100,7 @@ public:
 
     // --- requests; answers to former ones then mean nothing
 
-    // Whether the next request is a renewal rather than an acquisition.
+    // Returns whether the next request is a renewal rather than an acquisition.
     bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
     LeaseRequest Renew(SteadyMs now_ms) noexcept;
     // `fresh` is random, and never used before.
@@ -108,8 +108,8 @@ public:
 
     // --- answers; call these only when they are certainly committed
 
-    // A grant for a server with this many slots. Refuses a lease that ends beyond LatestEnd and is
-    // longer than requested; see Declined.
+    // Takes a grant for a server with `slots` slots. Refuses a lease that ends beyond LatestEnd and
+    // is longer than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, the lease to give back unused.
@@ -125,28 +125,27 @@ public:
 
     // --- time
 
-    // The time of the next request: after two fifths of the lease. So a lease of a minute leaves 36
-    // seconds for the operator's alerts. Steps of the wall clock do not affect the time. `longest`
-    // is the requested duration. Any `random` number makes the request slightly earlier, so that
-    // the holders of a returning coordinator spread out.
+    // Returns the time of the next request: after two fifths of the lease. So a lease of a minute
+    // leaves 36 seconds for the operator's alerts. Steps of the wall clock do not affect the time.
+    // `longest` is the requested duration. Any `random` number makes the request slightly earlier,
+    // so that the holders of a returning coordinator spread out.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
-    // The time of the next action, given that of the next request.
+    // Returns the time of the next action, given that of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
 
     // --- the window
 
-    // The window in force, up to the end of the open lease, but not beyond `latest`.
+    // Returns the window in force, up to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
     // A window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Opens the next lease if its time has come, and returns its window; else a closed one.
-    // `earliest` is the first second after all earlier use. It is at least the end of the window in
-    // force, even of a closed one, and of the open lease. The new window ends at `latest` or
-    // before.
+    // Opens the next lease if its time has come. Returns its window, or a closed one. `earliest` is
+    // the first second after earlier use. It is at least the end of the window in force, even of a
+    // closed one, and of the open lease. The new window ends at `latest` or before.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // True if this directory may already have used the next lease's node ids to the lease's end. It
-    // may have used them up to `used_until`. Before the end of the window in force, only the open
-    // lease used them.
+    // Returns true if this directory may already have used the next lease's node ids to the lease's
+    // end. It may have used them up to `used_until`. Before the end of the window in force, only
+    // the open lease used them.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used to its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;

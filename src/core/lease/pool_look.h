@@ -6,8 +6,8 @@
 // promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks once into
 // every database. Each range opens at the second from which the coordinator there would grant it to
 // another holder. That is the last end of the leases that overlap it and, where it overlaps the
-// pool, the mark. After the start no coordinator grants or renews a lease on these node ids, so one
-// look is enough.
+// pool, the mark. After the start no coordinator grants or renews leases on these node ids, so one
+// look suffices.
 
 #pragma once
 
@@ -29,9 +29,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// The second before which this coordinator would grant nothing if its first request came now, as in
-// randflake_lease_share_pool(). 0 for a new coordinator: it waits for others, and the server used
-// its node ids earlier.
+// Returns the second before which this coordinator would grant nothing if its first request came
+// now, as in randflake_lease_share_pool(). 0 for a new coordinator: it waits for others, and the
+// server used its node ids earlier.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;

@@ -66,7 +66,7 @@ bool TakeWord(TextLeft* text, const char* word) {
     return true;
 }
 
-// A line that is neither blank nor a comment, without white space at its end.
+// Parses a line that is neither blank nor a comment, without white space at its end.
 SecretFileError ParseLine(TextLeft line, const SecretList& before, Secret* secret) {
     RANDFLAKE_ASSERT(!line.empty() && before.count <= kMaxGenerations);
     if (before.count == kMaxGenerations)

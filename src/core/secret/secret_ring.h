@@ -1,6 +1,5 @@
 // Secrets that follow each other in time, so that an operator can change the secret. Identifiers of
-// two secrets never collide. Each identifier decodes to its number without a mark and without a
-// table.
+// two secrets never collide. Each identifier decodes to its number without mark or table.
 //
 // The secrets are generations 0 .. n - 1 of a ring. One generation owns each raw number: the one
 // whose interval of seconds, [its `from`, the next one's `from`), contains the number's second. The
@@ -77,7 +76,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // True only if these consecutive numbers certainly have one owner.
+    // Returns true only if these consecutive numbers certainly have one owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
@@ -94,8 +93,8 @@ public:
         return false;
     }
 
-    // The expected share of this second's numbers that are not skipped. A cipher spreads an earlier
-    // generation's claims evenly, so the generation's share of identifiers is its share of seconds.
+    // Returns the expected share of this second's numbers that are not skipped. Ciphers spread
+    // claims evenly, so a generation has equal shares of identifiers and seconds.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -119,8 +118,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false, with *raw untouched, if no generation claims the identifier: no server made
-    // it.
+    // Returns false, with *raw untouched, if no generation claims `id`: no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

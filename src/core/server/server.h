@@ -163,8 +163,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // The range of static node ids in use, and the first second at which the slots allow a window
-    // in each range. For the range in use the window's word has this second while the window is
-    // open.
+    // in each range. While the window is open, its word has this second for the range in use.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -298,7 +297,7 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // A clean stop, after the exit of all children: writes the exact end of the static window.
+    // Writes the exact end of the static window at a clean stop, after the exit of all children.
     // `boot` is what the next start will find if nothing changes in between.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
@@ -321,8 +320,8 @@ public:
     // --- sessions
 
     // If the clock requires it and no other process is at work: opens the window, moves its end, or
-    // continues under the next lease or another range of static node ids. Returns true if this or
-    // another process changed the window, so that another attempt may succeed at once. Only outside
+    // continues under the next lease or another range of static node ids. Returns true if any
+    // process changed the window, so that another attempt may succeed at once. Only outside
     // recovery.
     bool Extend() {
         if (!env_.TryLock())
@@ -376,8 +375,8 @@ public:
         return result;
     }
 
-    // The first second whose identifiers this server may misread, because a coordinator reports
-    // that this server lacks a secret. 0 if the server could not find out.
+    // Returns the first second whose identifiers this server may misread, because a coordinator
+    // reports a secret that it lacks. 0 if the server could not find out.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -386,8 +385,7 @@ public:
         return second;
     }
 
-    // Records that the operator knows of the copy in this directory. Returns false if the write
-    // fails.
+    // Records that the operator knows of the copy in this directory. False if the write fails.
     bool AcknowledgeCopy() {
         env_.Lock();
         bool done = EnsureLoaded();
@@ -419,8 +417,8 @@ public:
 
     // --- the lease worker
 
-    // The next request to the coordinator, or none while the server cannot read the state, which
-    // may have leases. `fresh` is random, and never used before.
+    // Returns the next request to the coordinator. Returns none while the server cannot read the
+    // state, which may have leases. `fresh` is random, and never used before.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -484,7 +482,7 @@ public:
         return release;
     }
 
-    // A copy, for decisions of the worker without the lock.
+    // Returns a copy, for decisions of the worker without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -494,8 +492,7 @@ public:
 
     // Seals the window and forgets the leases. After the seconds that this returns, this server
     // never makes identifiers under the leases, unless the state keeps them. The state keeps them
-    // if the worker does not give them back. The worker gives back no lease that the state may
-    // keep.
+    // unless the worker gives them back. The worker gives back no lease that the state may keep.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -540,7 +537,8 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // The last second of the open window with a reservation, or the second before the window.
+    // Returns the last second of the open window with a reservation. Without one, returns the
+    // second before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -617,9 +615,9 @@ private:
         return outcome;
     }
 
-    // The next end of a lease's window: as far ahead of the clock as for static node ids, but at
-    // most LatestEnd. The beginning of time if the end may not move: right after a failure, or
-    // while the server cannot read the state.
+    // Returns the next end of a lease's window: as far ahead of the clock as for static node ids,
+    // but at most LatestEnd. Returns 0 if the end may not move: right after a failure, or while the
+    // server cannot read the state.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
@@ -738,8 +736,8 @@ private:
         env_.ShowRanges(memory().range, opens_at);
     }
 
-    // The range to use when the present range is too far ahead of the clock. The number of ranges
-    // if no range may open.
+    // Returns the range to use when the present range is too far ahead of the clock. Returns the
+    // number of ranges if no range may open.
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
         const uint32_t none = memory().ranges.count;
@@ -785,9 +783,8 @@ private:
         return OpenRange(range, now, memory().state);
     }
 
-    // With an open window whose end is not near: continues under another range of node ids if the
-    // clock is behind the last used second by more than the tolerance. Returns false if this
-    // attempt failed.
+    // With an open window whose end is not near: continues under another range if the clock is
+    // behind the last used second by more than the tolerance. Returns false if this attempt failed.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -829,7 +826,7 @@ private:
         return true;
     }
 
-    // What the wall clock would show if nobody had set it since the postmaster's start.
+    // Returns what the wall clock would show without changes since the postmaster's start.
     WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
         return started.wall_ms + (now.uptime_ms - started.uptime_ms);
@@ -871,8 +868,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // The next write omits a lease that is not resumed: this directory's original may have that
-        // lease.
+        // If this start does not resume a lease, the next write omits it: this directory's original
+        // may have the lease.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -923,8 +920,8 @@ private:
         TakeTimes(plan);
     }
 
-    // The only place that writes the state. First the state becomes durable, then the marker shows
-    // it, then something may rely on it.
+    // Writes the state. No other function does. First the state becomes durable, then the marker
+    // shows it, then something may rely on it.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
@@ -956,7 +953,7 @@ private:
         return true;
     }
 
-    // The only place where a window begins or grows. Its end is already on disk.
+    // Begins or extends a window, whose end is already on disk. No other function does.
     void Publish(const NodeRange& nodes, const Window& next) {
         const Window before = CurrentWindow();
         const bool opens = before.closed() || next.start != before.start;
@@ -978,11 +975,11 @@ private:
         }
     }
 
-    // The only place that changes leases. `change(&holder, &window)` changes copies, and returns
-    // whether to keep them. The server writes the result at once. A changed window, its leases, and
-    // removals by `kStrikes` take effect only after a successful write. After a failed write, any
-    // other change stays in memory for the next write, before which no window relies on it. False
-    // if nothing changed.
+    // Changes leases. No other function does. `change(&holder, &window)` changes copies, and
+    // returns whether to keep them. The server writes the result at once. A changed window, its
+    // leases, and removals by `kStrikes` take effect only after a successful write. After a failed
+    // write, any other change stays in memory for the next write, before which no window relies on
+    // it. False if nothing changed.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);

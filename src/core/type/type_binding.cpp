@@ -15,14 +15,14 @@ int HexDigit(char c) noexcept {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// The first second of generation i; kNoSecond if the ring lacks it.
+// Returns the first second of generation i; kNoSecond if the ring lacks it.
 Second FromOf(const SecretRecords& ring, int i) noexcept {
     RANDFLAKE_ASSERT(i >= 0);
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// The first second in which the ring and an entry that it lacks can differ. The entry follows the
-// last bound generation that begins before it.
+// Returns the first second in which the ring and an entry that it lacks can differ. The entry
+// follows the last bound generation that begins before it.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;

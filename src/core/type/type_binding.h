@@ -1,5 +1,4 @@
-// Decides to which secrets the values of the type in a database belong, and what a use of the type
-// needs.
+// Decides to which secrets a database's values of the type belong, and what a use needs.
 //
 // A value depends on its own generation and on earlier ones, never on later ones (secret_ring.h).
 // So a database needs the entries of all generations up to that of its newest value. Two tables

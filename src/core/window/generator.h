@@ -59,10 +59,10 @@ struct Window {
     // A closed window; the next one starts at this second or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
-    // The earliest start of the next window, whether this one is closed or not.
+    // Returns the earliest start of the next window, whether this one is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // The window as one word: two unsigned halves of 32 bits, which hold every second of an
+    // Returns the window as one word: two unsigned halves of 32 bits, which hold every second of an
     // identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
@@ -102,8 +102,7 @@ struct Reservation {
     Window window;      // the window that decided
 };
 
-// One step. `word` is the slot's word, `wanted` >= 1. Reserves at most `wanted` numbers, all of one
-// tick.
+// Makes one step from the slot's `word`. Reserves 1 to `wanted` numbers, all of one tick, or none.
 //
 // If the clock is behind the slot's tick, the slot continues in its tick: used numbers cannot
 // recur, and a small step of the clock back costs nothing.
@@ -135,8 +134,7 @@ struct Reservation {
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
-        // ChangeWindow stored this word: the tick has numbers left, but the window has yet to
-        // start.
+        // ChangeWindow stored this word: numbers are left, but the window has yet to start.
         reservation.outcome = Outcome::kBeforeWindow;
         return reservation;
     } else {
@@ -165,13 +163,13 @@ struct Reservation {
     return reservation;
 }
 
-// Whether a reservation is so near the end of its window that the server should extend the window.
+// Returns whether a reservation is so near its window's end that the server should extend it.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Whether the clock is so far behind a reservation, or behind what prevented it, that the server
-// may use another range of node ids.
+// Returns whether the clock is so far behind a reservation, or behind what prevented it, that the
+// server may use another range of node ids.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -204,20 +202,20 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// The word of a slot that has used nothing of a window: all earlier ticks count as used. Returns
-// false if the window begins before the layout's tick 1 or after its last, or the node id does not
-// fit.
+// Sets *word to the word of a slot that has used nothing of a window: all earlier ticks count as
+// used. Returns false if the window begins before the layout's tick 1 or after its last, or the
+// node id does not fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// The reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if the
-// window was changing. A layout that holds every node id up to `last_node`, the last one that the
-// slots may get, holds the window. For other layouts, a window that is the same before and after
-// was open all the time, unless windows repeat. They never repeat under leases or with one range of
-// node ids.
+// Returns the reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if
+// the window was changing. A layout that holds every node id up to `last_node`, the last one that
+// the slots may get, holds the window. For other layouts, a window that is the same before and
+// after was open all the time, unless windows repeat. They never repeat under leases or with one
+// range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -268,8 +266,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// The last second of a window in which a slot with this word has used numbers. If it has used none,
-// the second before the window.
+// Returns the last second of a window in which a slot with this word has used numbers. If the slot
+// has used none, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;

@@ -98,7 +98,7 @@ private:
     bool valid_ = true;
 };
 
-// The fields between the version and the checksum, in the order of their bytes.
+// Visits the fields between the version and the checksum, in the order of their bytes.
 template <typename Visitor, typename State>
 void VisitFields(Visitor* visitor, State& state) {
     visitor->Half(state.end_count);
@@ -159,7 +159,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     return secrets.count <= kMaxGenerations;
 }
 
-// Whether the seconds of the secrets increase, whatever follows the last secret.
+// Returns whether the seconds of the secrets increase, whatever follows the last secret.
 [[maybe_unused]] constexpr bool InOrder(SecretRecords secrets) {
     for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
         secrets.records[i] = {};
@@ -184,7 +184,7 @@ constexpr bool IsValid(const WrittenEnd& written) {
     return IsValid(written.nodes) && written.end <= kMaxEnd;
 }
 
-// The smallest range that covers both, with the later end.
+// Returns the smallest range that covers both, with the later end.
 constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
     const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
     const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);
@@ -427,7 +427,7 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
 
 }  // namespace
 
-// The first second that begins after this instant.
+// Returns the first second that begins after this instant.
 static Second SecondAfter(WallMs instant) {
     return Min(Max(SecondOf(instant) + 1, Second{0}), kMaxEnd);
 }

@@ -52,7 +52,7 @@ struct NodeRanges {
         RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
         return {first.first, count * first.count};
     }
-    // The index of this range; `count` if it is none of these.
+    // Returns the index of this range; `count` if it is none of these.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
         while (i < count && At(i) != nodes)
@@ -117,21 +117,21 @@ enum class SecretsChange : uint8_t {
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// What happens to identifiers of the seconds before `end` if a server continues under the ring
-// `after`. The server may have issued them under the ring `before`. Below `end` the ring must stay
-// the same: a server may add, remove and move later generations. Only a server that never changed
-// its secret may get an entirely different one.
+// Decides what happens to identifiers of the seconds before `end` if a server continues under the
+// ring `after`. The server may have issued them under the ring `before`. Below `end` the ring must
+// stay the same: a server may add, remove and move later generations. Only a server that never
+// changed its secret may get an entirely different one.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// The second from which the ring `after` lacks a secret; 0 if it lacks none. The ring `before`
-// lacked one from `differs_from` on. The result is 0 if the two rings' secrets differ from that
-// second on: only a coordinator can say whether the new secret is the right one.
+// Returns the second from which the ring `after` lacks a secret, 0 if it lacks none. The ring
+// `before` lacked a secret from `differs_from` on. The result is 0 if the two rings' secrets differ
+// from that second on: only a coordinator can say whether the new secret is the right one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number as the
-// whole ring does. Numbers that stand for seconds belong to the first secret.
+// Returns whether a ring that lacks a secret from the second `decode_horizon` on reads this number
+// as the whole ring does. Numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -151,7 +151,7 @@ struct Reload {
     WallMs wall_ms;
     Ms skew;
 
-    // Whether the server must know the state on disk: no server has used the new secrets yet.
+    // Returns whether the state on disk must show that no server has used the new secrets.
     constexpr bool NeedsState() const {
         return issues && before.count > 0 && after.count > before.count;
     }
@@ -170,8 +170,7 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The range of the tolerated difference of clocks in milliseconds: the setting can change while a
-// server runs.
+// The range of the tolerated difference of clocks: the setting can change while a server runs.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -252,7 +251,7 @@ struct Lease {
 
     friend constexpr bool operator==(const Lease&, const Lease&) = default;
 
-    // The time from the last grant or renewal to the lease's end.
+    // Returns the time from the last grant or renewal to the lease's end.
     constexpr Ms length() const noexcept {
         RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
         return lasts_until_ms - asked_at_ms;
@@ -262,8 +261,7 @@ struct Lease {
 // One lease whose node ids are in use, and the next one.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses a boot's identifier as Linux shows it: a UUID in lower case and a line break. Zeros if
-// malformed.
+// Parses Linux' identifier of a boot: a lower-case UUID and a line break. Zeros if malformed.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
@@ -290,13 +288,13 @@ struct WindowState {
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
-    // The first second that this state allows for all of these node ids.
+    // Returns the first second that this state allows for all of these node ids.
     Second EndFor(const NodeRange& nodes) const noexcept;
 
-    // The first second at which a window of these static node ids may open.
+    // Returns the first second at which a window of these static node ids may open.
     Second OpensAt(const NodeRange& nodes) const noexcept;
 
-    // The first second that is later than every identifier of this state, whatever its node ids.
+    // Returns the first second later than every identifier of this state, under any node ids.
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
@@ -310,8 +308,7 @@ struct WindowState {
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
     // Call and write this when the last announced window is over, and nothing was or will be used
-    // in it from `end` on; 0: nothing at all. Takes back the announcement of this window only;
-    // earlier ends stay.
+    // in it from `end` on; 0: nothing at all. Takes back only this window's announcement.
     void TakeBack(Second end) noexcept;
 
     // Only TakeBack lowers an end, and never below the end that was written when the window opened.
@@ -320,7 +317,7 @@ struct WindowState {
     Second announced_start{};  // 0: there is no announcement, or the server took it back
     Second end_before{};       // the written end of its node ids when the window opened
 
-    // The place of these node ids' end. Makes room for a new one.
+    // Returns the place of these node ids' end. Makes room for a new end.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
@@ -403,8 +400,7 @@ struct StartPlan {
     WindowState state;      // the server continues from this: origin, secrets, ends, floor; no stop
 };
 
-// See WindowState::copied_at. `found` is the state on disk in the directory `own`; `now` is the
-// present.
+// See WindowState::copied_at. `found` is on disk in the directory `own`; `now` is the present.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. `error` is the state's
@@ -434,29 +430,30 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // No window may open while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Whether a start resumes a lease of the state on disk, from the written end of its node ids on.
-// Only outside recovery. docs/design.md, "Resuming a lease", gives the reason for each condition.
+// Returns whether a start resumes a lease of the state on disk, from the written end of its node
+// ids on. During recovery none resumes. docs/design.md, "Resuming a lease", gives the reason for
+// each condition.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
-// Whether a window may open at this second and uptime; see WindowState::OpensAt and StartPlan.
+// Returns whether a window may open at this second and uptime; see OpensAt and StartPlan.
 constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
                        UptimeMs uptime_ms) noexcept {
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
-// The range used last; the first one if no range was used.
+// Returns the range used last, or the first range if the state names none of them.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
-// The range to use at the second `now` in place of `in_use`, whose words and written end are ahead
-// of the clock. Chooses from the ranges that may open a window now: the lowest unused one, or else
-// the one used longest ago. `earliest` has the first second at which the slots allow a window in
-// each range (generator.h). Returns `ranges.count` if no range may open.
+// Chooses the range to use at the second `now` in place of `in_use`, whose words and written end
+// are ahead of the clock. Of the ranges that may open a window now, it takes the lowest unused one,
+// or else the one used longest ago. `earliest` has the first second at which the slots allow a
+// window in each range (generator.h). Returns `ranges.count` if no range may open.
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// PlanStart for a leasing server: the first second at which a window of these node ids may open.
-// The lease excludes other servers. This directory itself may have used the node ids as static
-// ones, under a clock that was ahead.
+// Does the work of PlanStart for a leasing server: returns the first second at which a window of
+// these node ids may open. The lease excludes other servers. This directory itself may have used
+// the node ids as static ones, under a clock that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 

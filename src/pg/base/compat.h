@@ -53,7 +53,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Whether the last reload changed or unset this setting, which takes effect at the next start.
+// Returns whether the last reload changed or unset this setting; the next start applies it.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -66,8 +66,7 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`; only then this
-// returns.
+// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`; then this returns.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else
@@ -78,7 +77,7 @@ static inline bool setting_awaits_start(const char* name) {
     } while (0)
 #endif
 
-// Whether the current role may execute a function.
+// Returns whether the current role may execute a function.
 static inline bool may_execute(Oid function) {
 #if PG_VERSION_NUM >= 160000
     return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
@@ -87,7 +86,7 @@ static inline bool may_execute(Oid function) {
 #endif
 }
 
-// Whether the current role has USAGE on a type.
+// Returns whether the current role has USAGE on a type.
 static inline bool may_use_type(Oid type) {
 #if PG_VERSION_NUM >= 160000
     return object_aclcheck(TypeRelationId, type, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
@@ -96,7 +95,7 @@ static inline bool may_use_type(Oid type) {
 #endif
 }
 
-// The wait event that pg_stat_activity shows for a waiting call. It has a name since PostgreSQL 17.
+// Returns the wait event for pg_stat_activity. It has a name since PostgreSQL 17.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);

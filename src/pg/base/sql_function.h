@@ -14,9 +14,9 @@
     }                                         \
     static_assert(true)
 
-// The blessed descriptor of the function's result row, in this memory context. ERROR unless the row
-// has this number of columns.
+// Returns the blessed descriptor of the function's result row, in this memory context. Raises an
+// ERROR unless the row has this number of columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
-// The same for a function that has called InitMaterializedSRF.
+// Raises this ERROR for a function that has called InitMaterializedSRF.
 void require_columns(TupleDesc row, int columns);

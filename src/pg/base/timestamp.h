@@ -9,7 +9,7 @@
 static constexpr randflake::WallMs kPostgresEpoch{int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} *
                                                   SECS_PER_DAY * 1000};
 
-// The timestamp of an instant, or of the beginning of a second.
+// Returns the timestamp of an instant, or of the beginning of a second.
 static inline TimestampTz timestamp_of(randflake::WallMs instant) {
     return (instant - kPostgresEpoch).count * 1000;
 }
@@ -17,8 +17,8 @@ static inline TimestampTz timestamp_of(randflake::Second second) {
     return timestamp_of(StartOf(second));
 }
 
-// The beginning of a second as text in the session's time zone; palloc'd.
+// Returns the beginning of a second as text in the session's time zone; palloc'd.
 const char* second_text(randflake::Second second);
 
-// The second of an identifier that contains this time; an ERROR with this SQLSTATE if none does.
+// Returns an identifier's second that contains this time. Without one, raises this SQLSTATE.
 randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);

@@ -4,8 +4,8 @@
 
 #include "pg/base/pg.h"
 
-// A worker that runs this function of the library while the server is not in recovery. The
-// postmaster restarts it `restart_seconds` after its end. pg_stat_activity shows it, with or
+// Describes a worker that runs this function of the library while the server is not in recovery.
+// The postmaster restarts it `restart_seconds` after its end. pg_stat_activity shows it, with or
 // without a database.
 static inline BackgroundWorker background_worker(const char* function, const char* name,
                                                  int restart_seconds) {

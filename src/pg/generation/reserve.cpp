@@ -48,7 +48,7 @@ struct Numbers53 {
 };
 }  // namespace
 
-// The last node id that the slots may ever have; a lease may bring any node id.
+// Returns the last node id that the slots may ever have; a lease may bring any node id.
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
@@ -100,14 +100,13 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Whether the clock is intolerably far behind and the server has another range of node ids.
+// Returns whether the clock is intolerably far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            randflake::ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
-// Extends or changes the window if its time has come. Returns true if another attempt may succeed
-// at once.
+// Extends or changes the window if it is due. Returns true if another attempt may succeed at once.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
     if (reservation.outcome == Outcome::kNoWord)
         return true;
@@ -158,7 +157,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
     pgstat_report_wait_end();
 }
 
-// The slow path, out of line: repeats attempts until one succeeds or the wait ends.
+// Repeats attempts until one succeeds or the wait ends. This slow path is out of line.
 template <typename Numbers>
 static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;

@@ -1,5 +1,4 @@
-// Reserves raw numbers for this backend in the slots of shared memory. reserve_errors.cpp explains
-// failed calls.
+// Reserves raw numbers for this backend in shared slots. reserve_errors.cpp explains failed calls.
 
 #pragma once
 
@@ -24,8 +23,7 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // Reserves 53-bit numbers, from the backend's own slot. The caller has called require_generator53.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// Raises the ERROR for a call that got no number within randflake.max_wait; `last` is its last
-// attempt.
+// Raises the ERROR for a call without a number after randflake.max_wait and the attempt `last`.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
@@ -33,6 +31,6 @@ randflake::Reservation reserve_53(uint32 wanted);
 // other outcomes, and layouts whose ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 
-// The problem that stops Randflake's identifiers now or soon: the text of its ERROR in one line;
+// Returns the text of the ERROR, in one line, that stops Randflake's identifiers now or soon;
 // palloc'd. Null without a problem.
 const char* generator_problem();

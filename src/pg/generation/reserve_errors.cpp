@@ -62,8 +62,8 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Text after `before` that says by how much this server's clock differs from the coordinator's.
-// Empty if the difference is tolerable.
+// Says, after the text `before`, by how much this server's clock differs from the coordinator's.
+// Returns an empty text if the difference is tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
@@ -93,8 +93,8 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Why the worker has no lease, as a sentence that every role may see: it never quotes the
-// coordinator.
+// Returns the reason why the worker has no lease, as a sentence that every role may see: it never
+// quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -128,7 +128,7 @@ static const char* lease_failure_text(const LeaseReport& report) {
     return "The coordinator has not answered yet.";
 }
 
-// Why the worker has no lease, or by how much the clock is wrong, or both.
+// Returns the reason why the worker has no lease, or by how much the clock is wrong, or both.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* wrong = wrong_clock(report, " ");
     const bool all =
@@ -137,7 +137,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// The problem, and when the coordinator grants leases again.
+// Returns the problem, and when the coordinator grants leases again.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -146,7 +146,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// How to get a lease, and where the operator finds the coordinator's own words.
+// Explains how to get a lease, and where the operator finds the coordinator's own words.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -182,7 +182,7 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// Whether the clock is in the open lease, so that only the window is missing.
+// Returns whether the clock is in the open lease, so that only the window is missing.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&
@@ -281,7 +281,7 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// The capacity of the node ids. Only in Randflake's layout, one node id has a smaller capacity.
+// Returns the capacity of the node ids. In Randflake's layout, one node id has less.
 static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
@@ -414,8 +414,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// Another running server has the same node ids. Both still generate; the exporter knows these
-// words.
+// Another running server has the same node ids. Both generate; the exporter knows these words.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();

@@ -41,8 +41,8 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// The layout in argument number `argument`, or the server's if the function has no such argument.
-// Parses the text again only when it changes.
+// Returns the layout in argument number `argument`, or the server's layout if the function has no
+// such argument. Parses the text again only when it changes.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {
@@ -147,7 +147,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// The named layouts, and the server's layout if it has another one.
+// Returns the named layouts, and the server's layout if it is another one.
 SQL_FUNCTION(snowflake_layouts);
 Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

@@ -14,9 +14,8 @@
 //     ProcessUtility_hook too, which restores the outer state even after an error; and
 //   - there is no planner state: COPY plans a bare expression; queries of triggers have a state.
 //
-// PostgreSQL evaluates other bare expressions for each row anyway: COPY's WHERE clause, conditions
-// of triggers, CHECK constraints of tables and domains, defaults in rows that logical replication
-// applies.
+// PostgreSQL evaluates other bare expressions for each row anyway: COPY's WHERE, conditions of
+// triggers, CHECK constraints, defaults in rows that logical replication applies.
 //
 // Users cannot call a twin: its argument has type internal, of which SQL has no value. The argument
 // is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is

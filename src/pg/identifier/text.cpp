@@ -28,7 +28,7 @@ char* type_text_of_id(uint64 id) {
     return buffer;
 }
 
-// The error as a sentence; palloc'd.
+// Returns the error as a sentence; palloc'd.
 static const char* text_error_detail(const char* data, int length, const TextResult& result) {
     switch (result.error) {
         case TextError::kEmpty:
@@ -70,7 +70,7 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
-// The identifier of `digits`, which are the text in `data` or its end.
+// Returns the identifier of `digits`, which are the text in `data` or its end.
 static uint64 id_of_digits(const char* data, int length, const char* digits) {
     const auto count = static_cast<int>(data + length - digits);
     const TextResult result = randflake::ParseText(digits, static_cast<size_t>(count));

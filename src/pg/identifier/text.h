@@ -6,7 +6,7 @@
 
 text* text_of_id(uint64 id);
 
-// The text form after a prefix and _; an ERROR for a malformed prefix.
+// Writes the text form after a prefix and _. Raises an ERROR for a malformed prefix.
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
 // Output and input of the type; see core/identifier/id_text.h. The output is palloc'd. Malformed

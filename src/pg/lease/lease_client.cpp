@@ -58,7 +58,7 @@ static pid_t asking;       // the process; 0: there is none
 static bool timed_out;     // whether the last request with enough time timed out
 static uint32 first_host;  // index of the first host to try
 
-// Whether a character of UTF-8 is printable.
+// Returns whether a character of UTF-8 is printable.
 static bool is_printable(const char* character, int bytes) {
     const auto first = static_cast<unsigned char>(character[0]);
     const auto second = static_cast<unsigned char>(character[1]);
@@ -110,7 +110,7 @@ struct Parameters {
 };
 }  // namespace
 
-// A comma-separated list, rotated to begin with another item; palloc'd.
+// Rotates a comma-separated list to begin with another item; palloc'd.
 static char* rotated(const char* list, uint32 first) {
     uint32 items = 1;
     for (const char* at = list; *at != '\0'; at++)
@@ -159,7 +159,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// The server that this one follows, or followed before its promotion.
+// Names the server that this one follows, or followed before its promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},

@@ -20,8 +20,7 @@ struct LeaseResult {
     randflake::UnixSecond not_before;
 };
 
-// The first two calls give up after this time, and at once when the worker must stop or reload the
-// settings.
+// The first two calls give up after this time, and when the worker must stop or reload settings.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,

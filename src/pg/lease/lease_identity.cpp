@@ -9,8 +9,7 @@
 // Whether this transaction has asked for the coordinator's identity. Every change of leases asks.
 static bool leased;
 
-// A prepared transaction belongs to no session, so a session that waits for the pool could not end
-// it.
+// A prepared transaction has no session, so a session that waits for the pool could not end it.
 static void at_end_of_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && leased)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -63,8 +62,7 @@ char* coordinator_identity() {
                     MyDatabaseId);
 }
 
-// (first_node_id integer, node_count integer), including spare ranges; nulls if this server uses no
-// static node ids.
+// (first_node_id integer, node_count integer), with spare ranges; nulls without static node ids.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
     const bool none = shared == nullptr || setting_node_id < 0;

@@ -6,8 +6,8 @@
 // SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part. They
 // override the settings of a database where these matter. Only a superuser can create the
 // extension; workers ignore a table of that name outside it. A worker waits only for ACCESS
-// EXCLUSIVE locks, and briefly. So it soon ends by itself, and needs no SIGTERM, which would log a
-// FATAL error.
+// EXCLUSIVE locks, and briefly. So it soon ends, and needs no SIGTERM, which would log a FATAL
+// error.
 
 #include "pg/lease/lease_look.h"
 

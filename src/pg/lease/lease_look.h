@@ -2,5 +2,5 @@
 
 #pragma once
 
-// The identity of this data directory, timeline and database as text; palloc'd.
+// Returns the identity of this data directory, timeline and database as text; palloc'd.
 char* coordinator_identity();

@@ -3,8 +3,7 @@
 // has the coordinator, the log and the waits.
 //
 // Even if this process fails, no identifier leaves the lease. At shutdown it seals the window. It
-// gives its leases back if the coordinator answers; otherwise the state on disk keeps them for the
-// next start.
+// gives its leases back if the coordinator answers; else the state keeps them for the next start.
 
 #include "pg/lease/lease_worker.h"
 
@@ -44,7 +43,7 @@ static constexpr randflake::Ms kReleaseTimeout = 1000;
 
 static char logged_error[sizeof LeaseReport::error];
 
-// A copy made under the lock, because sessions open the next lease.
+// Returns a copy made under the lock, because sessions open the next lease.
 static LeaseHolder leases() {
     return server.Leases();
 }

@@ -42,7 +42,7 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
-// Whether that server generates, or may at any moment, with node ids of this server.
+// Returns whether that server generates, or may at any moment, with node ids of this server.
 static bool upstream_is_rival() {
     int64 values[randflake::kMaxAnswerColumns] = {};
     if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
@@ -56,7 +56,7 @@ static bool upstream_is_rival() {
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
-// The identity of this data directory, which only a copy of its disk shares.
+// Returns the identity of this data directory, which only a copy of its disk shares.
 static const char* origin_text() {
     randflake::FileIdentity identity{};
     (void)window_file_identity(&identity);

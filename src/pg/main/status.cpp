@@ -67,13 +67,13 @@ static int64 ids_per_second() {
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
 }
 
-// The fingerprint of the secret that makes new identifiers.
+// Returns the fingerprint of the secret that makes new identifiers.
 static const char* current_fingerprint() {
     const int current = secret_ring().GenerationAt(wall_clock_second());
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// A text of the lease worker, which has no database and writes UTF-8.
+// Converts a text of the lease worker, which has no database and writes UTF-8.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)
@@ -82,7 +82,7 @@ static Datum lease_error_datum(char* text) {
     return text_datum(text);
 }
 
-// The number of ranges of node ids to which the server could change now.
+// Returns the number of ranges of node ids to which the server could change now.
 static int32 spare_ranges_left(const WindowReport& report) {
     const randflake::Second now = wall_clock_second();
     int32 left = 0;

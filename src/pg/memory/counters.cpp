@@ -1,5 +1,4 @@
-// Counts numbers: the call that moves a slot's word to another second adds those of the second
-// before.
+// Counts numbers: the call that moves a slot's word to another second adds the last second's.
 
 #include "pg/memory/counters.h"
 

@@ -37,8 +37,7 @@ void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// Numbers reserved since the last reset of the counters: in a slot of Randflake; in all slots of
-// all families.
+// Returns the numbers reserved since the last reset in a slot of Randflake, or in all slots.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

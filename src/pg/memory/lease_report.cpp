@@ -47,7 +47,7 @@ randflake::Window lease_window(const LeaseReport& report, const randflake::Windo
     return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
-// How far this server's clock is ahead of the coordinator's; 0 if tolerable or uncertain.
+// Returns how far this server's clock is ahead of the coordinator's; 0 if tolerable or uncertain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})
         return 0;

@@ -10,8 +10,8 @@
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
 // Why the worker's last attempt gave no usable lease. Every caller of randflake_generate() may see
-// this. The text beside it names hosts and quotes the coordinator, so only pg_monitor and the log
-// get the text.
+// this. The text beside it names hosts and quotes the coordinator: only pg_monitor and the log get
+// it.
 enum class LeaseProblem : uint8_t {
     kNone,
     kSettings,  // no secret, or no valid connection string
@@ -43,7 +43,7 @@ struct LeaseReport {
 
 void lease_init_report();
 
-// A copy of the report, for messages and views; do not use its mutex.
+// Returns a copy of the report, for messages and views; do not use its mutex.
 LeaseReport lease_report();
 
 // Wakes the worker, after secrets were added.
@@ -51,14 +51,14 @@ void lease_wake_worker();
 
 void lease_show(const randflake::LeaseHolder& holder);
 
-// The seconds in which the server can make identifiers while sessions extend the window in force:
-// those of the open lease, as far as this server's clock allows.
+// Returns the seconds in which the server can make identifiers while sessions extend the window in
+// force: those of the open lease, as far as this server's clock allows.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
-// Whether this server's clock and the coordinator's certainly differ by more than the tolerance.
+// Returns whether this server's and the coordinator's clock certainly differ intolerably.
 bool lease_clock_wrong(const LeaseReport& report);
 
-// By how much and in which direction the clocks differ now; null if they do not. palloc'd.
+// Returns by how much and in which direction the clocks differ; null if tolerable; palloc'd.
 const char* lease_clock_text(const LeaseReport& report);
 
 void lease_record_clock(const randflake::CoordinatorClock& clock);

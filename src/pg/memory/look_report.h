@@ -29,7 +29,7 @@ struct LookReport {
 
 void look_init_report();
 
-// A copy of the report; do not use its mutex.
+// Returns a copy of the report; do not use its mutex.
 LookReport look_report();
 
 // Starts a look unless another one runs. Any process may call it.

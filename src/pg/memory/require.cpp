@@ -104,7 +104,7 @@ void log_nodes53() {
                   errdetail("%s", error.detail), errhint("%s", error.hint)));
 }
 
-// The names of the layouts that can hold this node id, for a hint; palloc'd.
+// Returns the names of the layouts that can hold this node id, for a hint; palloc'd.
 static const char* layouts_that_hold(int64 node_id) {
     StringInfoData names;
     initStringInfo(&names);

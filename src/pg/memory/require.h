@@ -13,7 +13,7 @@ void require_secret();
 // Requires that this server can generate: preloaded, with a node id and a secret.
 void require_generator();
 
-// The setting that keeps a preloaded server from generating until it restarts; null without one.
+// Returns the missing setting that keeps a preloaded server from generating; null without one.
 const ErrorText* missing_setting();
 
 // Requires the same, and known node ids must fit in the layout of 53-bit identifiers.

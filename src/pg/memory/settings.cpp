@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Whether the next start will have a node id, as far as the server knows. A pending change set it,
-// unset it, or changed its value; only the start can tell which.
+// Returns whether the next start will have a node id, as far as the server knows. A pending change
+// set it, unset it, or changed its value; only the start can tell which.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

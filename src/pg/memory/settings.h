@@ -24,11 +24,10 @@ void settings_check();
 // of "randflake.max_clock_skew" since the postmaster's start, and every later value.
 void skew_init_shared();
 
-// The number of configured static node ids, from setting_node_id on.
+// Returns the number of configured static node ids, from setting_node_id on.
 static inline int static_node_count() {
     return setting_node_count * (1 + setting_spare_ranges);
 }
 
-// The known problem that will prevent the next start with the settings of the last reload; null
-// without one.
+// Returns the known problem of the next start with the last reload's settings; null without one.
 const ErrorText* next_start_error();

@@ -10,7 +10,7 @@ static constexpr char kName[] = "randflake";
 
 SharedState* shared;
 
-// The slots of all families.
+// Returns the number of slots of all families.
 static uint32 count_slots() {
     const auto node_ids = static_cast<uint32>(setting_node_count);
     return 2 * node_ids + randflake::kRandflake53.Slots(node_ids);

@@ -84,7 +84,7 @@ struct SharedState {
 // Null in a server that has not preloaded the library.
 extern SharedState* shared;
 
-// Whether this process may change what the window lock protects.
+// Returns whether this process may change what the window lock protects.
 static inline bool window_lock_held() {
     return LWLockHeldByMeInMode(shared->window_lock, LW_EXCLUSIVE);
 }

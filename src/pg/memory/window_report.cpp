@@ -1,5 +1,4 @@
-// What prevents opening or extending the window: for all sessions, and for the log, once in
-// kLogInterval.
+// Shows sessions, and logs once in kLogInterval, what prevents opening or extending the window.
 
 #include "pg/memory/window_report.h"
 
@@ -113,7 +112,7 @@ void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxR
     SpinLockRelease(&to->mutex);
 }
 
-// Whether the state belongs to another server, or to this one before its promotion.
+// Returns whether the state belongs to another server, or to this one before its promotion.
 static bool of_another(Finding finding) {
     return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
            finding == Finding::kCopied;

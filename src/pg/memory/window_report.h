@@ -27,16 +27,16 @@ struct WindowReport {
 
 void window_init_report();
 
-// Whether this data directory is a copy that the operator has not acknowledged. *found_at is when
-// the server found it, or 0 before the server has written that down. Reads the disk until the
-// server reads the state for the first identifier.
+// Returns whether this data directory is a copy that the operator has not acknowledged. *found_at
+// is when the server found it, or 0 before the server has written that down. Reads the disk until
+// the server reads the state for the first identifier.
 bool window_of_copy(TimestampTz* found_at);
 void window_record_acknowledged();
 
-// A copy of the report; do not use its mutex.
+// Returns a copy of the report; do not use its mutex.
 WindowReport window_report();
 
-// The error for secrets that differ from those that made identifiers before the written end.
+// Returns the error for secrets other than those that made identifiers before the written end.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
 // Only for the holder of the window lock. All but the last function assert it.
@@ -45,7 +45,7 @@ void window_record_trouble(const randflake::WindowTrouble& trouble);
 void window_record_failure(const FileFailure& failure);
 void window_record_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);
-// The server changed to another range than `before` at the second `now`.
+// Logs that the server changed from the range `before` to `in_use` at the second `now`.
 void window_log_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
                       randflake::Second now);
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);

@@ -92,8 +92,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
 }
 
-// `level` is FATAL or ERROR below. Before reporting an error, the caller closes the file and wipes
-// its text.
+// `level` is FATAL or ERROR below. Callers close the file and wipe its text before an error.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");

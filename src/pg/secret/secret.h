@@ -34,14 +34,14 @@ randflake::SecretList secret_read_again();
 // So two servers with the same fingerprint agree about everything up to that secret. For backends
 // only: the server's crypto library needs a resource owner, which the postmaster lacks.
 
-// The fingerprints and times of a list; those of this server's secrets.
+// Returns the fingerprints and times of a list, or those of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
 // A fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// The fingerprint, and from the second secret on "@" and its first Unix second; palloc'd.
+// Returns the fingerprint, and from the second secret on "@" and its first Unix second; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // All fingerprints and times in one text, as a coordinator expects them; palloc'd.
@@ -53,6 +53,6 @@ inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// The ring of 53-bit identifiers; secret_ring() is the ring of the others. A session derives its
-// keys once, which may raise an ERROR. For backends only.
+// Returns the ring of 53-bit identifiers; secret_ring() is the ring of the others. A session
+// derives its keys once, which may raise an ERROR. For backends only.
 randflake::SecretRing53 secret_ring53();

@@ -174,7 +174,7 @@ struct PostmasterEnvironment : ServerEnvironment {
         }
         return true;
     }
-    // The postmaster takes no spinlocks either.
+    // The postmaster takes no spinlocks.
     static bool Logged(const FileFailure& failure) {
         if (failure.error != 0)
             window_log_failure(failure);
@@ -193,8 +193,8 @@ static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// Whether the server is or was a standby, or recovers from an archive. Then a promotion may end
-// recovery at any time after the start.
+// Returns whether the server is or was a standby, or recovers from an archive. Then a promotion may
+// end recovery at any time after the start.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;

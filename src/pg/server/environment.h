@@ -1,5 +1,4 @@
-// PostgreSQL as the environment of the protocol in core/server/server.h: an LWLock, files, shared
-// memory, clocks.
+// PostgreSQL as the environment of core/server/server.h: an LWLock, files, shared memory, clocks.
 
 #pragma once
 

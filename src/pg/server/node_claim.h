@@ -1,5 +1,4 @@
-// Lets running servers of one machine with the same static node ids and the same first secret find
-// each other.
+// Lets running servers of one machine with common static node ids and first secret find each other.
 //
 // Each locks its node ids in a file of shared memory named after the secret's fingerprint. The
 // locks are shared, so a claim never fails and stops no generation. Any process can ask at any time

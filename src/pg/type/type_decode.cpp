@@ -18,7 +18,7 @@ Datum randflake_node_id(PG_FUNCTION_ARGS) {
         static_cast<int32>(kRandflake.Unpack(raw_of_datum(PG_GETARG_DATUM(0))).node_id));
 }
 
-// The smallest value of a second.
+// Returns the smallest value of a second.
 SQL_FUNCTION(randflake_lower);
 Datum randflake_lower(PG_FUNCTION_ARGS) {
     require_type_usage(fcinfo);

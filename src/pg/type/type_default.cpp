@@ -8,8 +8,8 @@
 
 static object_access_hook_type previous_object_access;
 
-// Whether a type is randflake, or an array or domain of it. The input function identifies the type,
-// which may be in any schema.
+// Returns whether a type is randflake, or an array or domain of it. The input function identifies
+// the type, which may be in any schema.
 static bool is_randflake(Oid type) {
     const Oid base = getBaseType(type);
     const Oid element = get_element_type(base);

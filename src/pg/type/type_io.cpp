@@ -73,8 +73,8 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// An identifier that no secret made, or none can have made yet, is an ERROR, or false if the caller
-// collects errors in `context`.
+// Raises an ERROR for an identifier that no secret made or can have made yet. Returns false instead
+// if the caller collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();

@@ -92,7 +92,7 @@ static void on_relation_change(Datum, Oid relation) {
     }
 }
 
-// The records of this server's secrets, as far as `ring` goes.
+// Returns the records of this server's secrets, as far as `ring` goes.
 static const SecretRecords& records_of(const SecretRing& ring) {
     static SecretRecords records;
     if (static_cast<int>(records.count) < ring.count())
@@ -105,7 +105,7 @@ static const char* list_of(const char* list, const char* further) {
     return list == nullptr ? further : psprintf("%s, %s", list, further);
 }
 
-// The fingerprints of this server's secrets in the bit mask `which`, for messages; null if empty.
+// Returns the fingerprints of this server's secrets in the bit mask `which`; null if empty.
 static const char* fingerprints_of(const SecretRecords& records, uint32 which) {
     const char* list = nullptr;
     for (uint32 i = 0; i < records.count; i++)
@@ -163,8 +163,8 @@ static const char* shown_entry(const char* text, size_t length) {
                                                            : quoted(text, length);
 }
 
-// The fingerprints in a table that `records` lack, for messages; null if none. A database's owner
-// can insert any number of arbitrary texts, so the list ends at kListedBytes, without repetitions.
+// Returns the fingerprints in a table that `records` lack; null if none. A database's owner can
+// insert any number of arbitrary texts, so the list ends at kListedBytes, without repetitions.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -315,8 +315,7 @@ static const char* bind_hint() {
 
 // --- the loop ---------------------------------------------------------------------------------
 
-// Reads the tables and compares them with these secrets. Under a historic snapshot it reads only
-// the first table.
+// Compares the tables with these secrets. Under a historic snapshot it reads only the first table.
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
@@ -361,7 +360,7 @@ static void add_entries(Oid function, const SecretRecords& records, GenerationRa
     CommandCounterIncrement();
 }
 
-// The latest second that the clock of any server may show, if the server's values come in here.
+// Returns the latest second that the clock of any server may show whose values come in here.
 static Second latest_clock() {
     return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
 }
@@ -490,8 +489,8 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// The entries that bind a database to the secrets in use, oldest first. Excludes secrets that have
-// not begun, because the operator may still change them.
+// Returns the entries that bind a database to the secrets in use, oldest first. Excludes secrets
+// that have not begun, because the operator may still change them.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -544,9 +543,10 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// The constraint of randflake_key_check. Returns true, or raises an ERROR if the database, or the
-// data with this fingerprint, belongs to a secret that the server lacks. A server without a secret
-// does not know the order of fingerprints: then one of the database's must equal this one.
+// Checks a row of randflake_key_check, as its constraint. Returns true, or raises an ERROR if the
+// database, or the data with this fingerprint, belongs to a secret that the server lacks. A server
+// without a secret does not know the order of fingerprints: then one of the database's must equal
+// this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -577,8 +577,8 @@ Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     return btint8sortsupport(fcinfo);
 }
 
-// Whether equal values are the same bytes; PostgreSQL asks when it builds a B-tree. Refuses to
-// build an index over values read in under another secret.
+// Returns whether equal values are the same bytes. PostgreSQL asks when it builds a B-tree. Refuses
+// to build an index over values read in under another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

@@ -27,7 +27,7 @@ static inline randflake::SecretRing type_secrets() {
     return secret_ring();
 }
 
-// The check for one value, which `ring` encrypts or has decrypted.
+// Checks a use of one value, which `ring` encrypts or has decrypted.
 static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&

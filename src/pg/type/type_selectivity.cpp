@@ -45,7 +45,7 @@ static Node* as_bigint(Node* operand) {
                                                    InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// P(left operator right), by PostgreSQL's estimators.
+// Returns P(left operator right), by PostgreSQL's estimators.
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};
@@ -57,7 +57,7 @@ static double probability(const Comparison& c, int relation) {
         Int32GetDatum(relation)));
 }
 
-// A comparison as a bound of a column; the other operand has no column.
+// Returns a comparison as a bound of a column; the other operand has no column.
 static Bound bound_of(const Comparison& c, Var** column) {
     if (!is_less(c) && !is_greater(c))
         return Bound::kNone;
@@ -72,8 +72,7 @@ static Bound bound_of(const Comparison& c, Var** column) {
     return Bound::kNone;
 }
 
-// P(x < upper) of the tightest upper bound among the restrictions of the column's relation; 0
-// without one.
+// Returns P(x < upper) of the tightest upper bound in the relation's restrictions; 0 without one.
 static double probability_of_upper_bound(PlannerInfo* root, const Var* column, int relation) {
     const auto number = static_cast<int>(column->varno);
     if (column->varlevelsup != 0 || number <= 0 || number >= root->simple_rel_array_size ||
@@ -99,8 +98,8 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
     return result;
 }
 
-// P(lower <= x < upper) from the probabilities of both bounds, by the planner's rules for ranges: a
-// default means "unknown", and a small number replaces a result that rounds to zero.
+// Returns P(lower <= x < upper) from the probabilities of both bounds, by the planner's rules for
+// ranges: a default means "unknown", and a small number replaces a result that rounds to zero.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
     if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)

@@ -50,7 +50,7 @@ pg_noinline void check_type_usage(Oid maker) {
              errhint("Let the owner of the type run GRANT USAGE ON TYPE %s TO %s.", name,
                      quote_identifier(role_name))));
     }
-    // The check may have missed a change during it.
+    // The check may have missed a change that came in between.
     if (changes == changes_before)
         type_maker = role;
 }

@@ -27,7 +27,7 @@ const char* file_failure_text(const FileFailure& failure) {
     return psprintf("%m");
 }
 
-// The failure of open(); some kinds of files have their own errno.
+// Returns the failure of open(); some kinds of files have their own errno.
 static FileFailure open_failed(const char* action, const char* path) {
     const FileFailure failure = file_failed(action, path);
     struct stat status;

@@ -21,7 +21,7 @@ struct FileFailure {
 
 FileFailure file_failed(const char* action, const char* path);
 
-// The reason in English for messages; palloc'd. An errno gives the system's text.
+// Returns the reason in English for messages; palloc'd. An errno gives the system's text.
 const char* file_failure_text(const FileFailure& failure);
 
 // Other processes of the server's user may have put any file there. So opening never waits, as it

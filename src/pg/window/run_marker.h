@@ -8,13 +8,13 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
-// Whether this is a regular file of this user with one name.
+// Returns whether this is a regular file of this user with one name.
 bool is_own_file(int fd);
 
-// The machine's boot; zero if unknown.
+// Reads the machine's boot; zero if unknown.
 void read_boot_id(uint64 boot[2]);
 
-// The mark; 0 if unknown.
+// Returns the mark; 0 if unknown.
 uint64 run_marker_read(const randflake::Origin& origin);
 
 // Sets this mark, or removes it and sets *mark to 0. After a failure the former mark may remain.
