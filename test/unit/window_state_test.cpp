@@ -155,50 +155,11 @@ TEST(WindowStateBytes, ChecksumOfTheStandard) {
     EXPECT_EQ(Crc32c(Bytes(32, 0xff), 32), 0x62a8ab43u);
 }
 
-TEST(WindowStateBytes, Layout) {
-    Bytes expected;
-    for (const char c : {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'})
-        Put(&expected, static_cast<uint8_t>(c), 1);
-    Put(&expected, 6, 4);  // format version
-    Put(&expected, 2, 4);  // node ranges
-    Put(&expected, 0x1122334455667788, 8);
-    Put(&expected, 7, 4);
-    Put(&expected, 3, 4);  // secrets
-    Put(&expected, 75000000, 4);
-    Put(&expected, 2000, 4);
-    Put(&expected, 30000, 4);
-    Put(&expected, 0x0203040506070809, 8);
-    Put(&expected, 0x0a0b0c0d0e0f1011, 8);
-    Put(&expected, static_cast<uint64_t>(-12345), 8);
-    Put(&expected, 0x31, 8);  // the boot of a stop, the times
-    Put(&expected, 0x41, 8);
-    Put(&expected, 1234567, 8);
-    Put(&expected, static_cast<uint64_t>(-7654321), 8);
-    Put(&expected, 96, 4);  // the node ids of that server
-    Put(&expected, 16, 4);
-    Put(&expected, 65000000, 4);  // the floor
-    Put(&expected, 64000000, 4);  // when it was found to be a copy
-    for (const uint64_t value :
-         {0x2122232425262728ul, 0x2122232425262727ul, 0x51ul, 0x61ul, 0x71ul, 2345678ul})
-        Put(&expected, value, 8);  // the write
-    for (const uint64_t value : {9u, 0x81u, 0x91u})
-        Put(&expected, value, 8);  // the open lease
-    for (const uint32_t value : {100u, 4u, 65000001u, 65256134u, 1u})
-        Put(&expected, value, 4);
-    Put(&expected, 1234, 8);
-    Put(&expected, 5678, 8);
-    expected.resize(kSecrets);
-    Put(&expected, 0x99aabbccddeeff01, 8);
-    Put(&expected, 0, 4);
-    Put(&expected, 0x0123456789abcdef, 8);
-    Put(&expected, 70000000, 4);
-    Put(&expected, 0xfedcba9876543210, 8);
-    Put(&expected, 80000000, 4);
-    expected.resize(kEnds);
-    for (const uint32_t value : {100u, 4u, 65256134u, 0u, 131072u, 1u << 30})
-        Put(&expected, value, 4);
-    expected.resize(kWindowStateBytes);
-    EXPECT_EQ(Encoded(Example()), Sealed(expected));
+// Any change of the bytes' order needs another format version, and gives another checksum.
+TEST(WindowStateBytes, Format) {
+    const Bytes bytes = Encoded(Example());
+    EXPECT_EQ(Sealed(bytes), bytes);
+    EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x457a7179u);
 }
 
 // A file of any earlier format has another length: 300, 388, 400, 496 or 512 bytes.
