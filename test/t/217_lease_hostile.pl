@@ -82,27 +82,19 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
+# One answer for each kind of result that libpq gives. test/unit/lease_answer_test.cpp has further
+# shapes and numbers, lease_test.cpp further leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
-    [ 'fewer columns',
-        row_description(columns(@types[ 0 .. 3 ])) . data_row(@good[ 0 .. 3 ]) . complete() . ready(),
-        $no_lease ],
     [ 'more columns',
         row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
     [ 'fewer values than columns',
         row_description(columns(@types)) . data_row(@good[ 0 .. 1 ]) . complete() . ready(),
         qr/^could not lease node ids: / ],
-    (map { [ "null in column $_", with($_, undef), $no_lease ] } 0 .. 4),
-    [ 'text where numbers are due', with(1, 'leak'), $no_lease ],
-    [ 'a number and more', with(1, '7 leak'), $no_lease ],
-    [ 'space before a number', with(1, ' 7'), $no_lease ],
-    [ 'a plus', with(1, '+7'), $no_lease ],
-    [ 'an empty number', with(1, ''), $no_lease ],
-    [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
+    [ 'a null', with(1, undef), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
+    [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
     [ 'types of text', with_types((TEXT) x 7), $no_lease ],
     [ 'int8 where int4 is due', with_types(INT8, INT8, (@types)[ 2 .. 6 ]), $no_lease ],
-    [ 'a clock that is none', with(5, 'leak'), $no_lease ],
-    (map { [ "a secret from $_ on", with(6, $_), $no_lease ] } 'leak', '', 0, -1, 1_730_000_000, 1_730_000_000 + 2**30, '9' x 40),
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
         $no_lease ],
@@ -110,40 +102,22 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'two rows', $row . data_row(@good) . complete('SELECT 2') . ready(), $no_row ],
     [ 'two results', $row . complete() . $row . complete() . ready(), $no_row ],
     [ 'a row and then a command', $row . complete() . complete('INSERT 0 1') . ready(), $no_row ],
-    [ 'a row and then an empty query', $row . complete() . message('I', '') . ready(), $no_row ],
-    [ 'a command without a row', complete('LISTEN') . ready(), $no_row ],
     [ 'an empty query', message('I', '') . ready(), $no_row ],
     [ 'nothing but readiness', ready(), $no_row ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0), $no_row ],
     [ 'CopyOut', message('H', pack 'C n n', 0, 1, 0) . message('d', 'leak'), $no_row ],
     [ 'CopyBoth', message('W', pack 'C n n', 0, 1, 0), $no_row ],
-    [ 'a row and then CopyIn', $row . complete() . message('G', pack 'C n n', 0, 1, 0), $no_row ],
     [ 'an open transaction', $row . complete() . ready('T'),
         qr/^could not lease node ids: the coordinator has not committed what it answered$/ ],
     [ 'an error after the row', $row . report('40001', 'could not serialize') . ready(),
         qr/^could not lease node ids: could not serialize$/ ],
-    [ 'an error after the completion', $row . complete() . report('40001', 'too late') . ready(),
-        qr/^could not lease node ids: too late$/ ],
-    [ 'a warning', report('01000', 'not on the standby', type => 'N', severity => 'WARNING') . $row
-          . complete() . ready(), qr/^could not lease node ids: not on the standby$/ ],
     [ 'a warning after the completion', $row . complete()
           . report('01000', 'a late one', type => 'N', severity => 'WARNING') . ready(),
         qr/^could not lease node ids: a late one$/ ],
-    [ 'an unknown message', message('!', 'leak' x 10), qr/^could not lease node ids: ./ ],
     [ 'a message that is shorter than its length', pack('A N', 'D', 3), qr/^could not lease node ids: ./ ],
-    [ 'authentication once more', message('R', pack 'N', 3), qr/^could not lease node ids: ./ ],
     [ 'an error without fields', message('E', "\0") . ready(), qr/^could not lease node ids: ./ ],
-
-    (map { [ "lease id $_", with(0, $_), $no_sense ] } 0, -1, '-9223372036854775808'),
-    (map { [ "lease id $_", with(0, $_), $no_lease ] } '9223372036854775808', '-9223372036854775809', '9' x 40),
-    (map { [ "first node id $_", with(1, $_), $no_sense ] } -1, 131072, 2147483647, -2147483648),
-    (map { [ "first node id $_", with(1, $_), $no_lease ] }
-          2147483648, -2147483649, '9223372036854775807', '4294967303'),
-    (map { [ "node count $_", with(2, $_), $no_sense ] } 0, 2, -1, 2147483647, -2147483648),
-    [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ],
-    [ 'a lease from -2^63', with(3, '-9223372036854775808'), $no_sense ],
-    [ 'a lease before the first identifier', lease(1, 7, 1, 1_600_000_000, 1_600_000_060), $no_sense ],
-);
+    [ 'lease id 0', with(0, 0), $no_sense ],
+    [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
     # Replaces the former error, because the next error may have the same text.
@@ -412,17 +386,13 @@ for my $case (@endless) {
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
-my $last = 1_730_000_000 + 2**30;
 for my $case (
     [ 'a refusal', '55000', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
     [ 'no free node id', '53400', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
-    [ 'the last second', '55000', $last, qr/^$refused The coordinator grants none before 2058-/ ],
     [ 'another error', 'XX000', $soon, $unusable ],
     [ 'no free node id and no time', '53400', undef, $unusable ],
     [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
-    map { [ "a refusal until '$_'", '55000', $_, qr/^$refused$/ ] }
-    ('', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
-        $last + 1, '1730000000', '9223372036854775808', '9' x 40, 'leak' x 1000))
+    [ "a refusal until 'leak'", '55000', 'leak', qr/^$refused$/ ])
 {
     my ($name, $sqlstate, $column, $detail) = @$case;
     told_after(error_text('before'), qr/before/, "$name: is next");
@@ -531,13 +501,7 @@ my $renewal = row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ dif
 my $shown = 1000 * int(time);
 my $could_not = 'could not renew the lease of node ids: ';
 for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() . ready() ],
-    [ 'text', $renewal . data_row('leak', $shown, undef) . complete() . ready() ],
-    [ 'no clock', $renewal . data_row($end, undef, undef) . complete() . ready() ],
     [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
-    [ 'a secret of no time', $renewal . data_row($end, $shown, 0) . complete() . ready() ],
-    [ 'no column', row_description() . data_row() . complete() . ready() ],
-    [ 'int4', row_description(columns(INT4, INT8, INT8)) . data_row(5, $shown, undef) . complete() . ready() ],
-    [ 'four columns', row_description(columns((INT8) x 4)) . data_row(5, $shown, undef, undef) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
     [ 'two rows', $renewal . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], )
 {
