@@ -18,8 +18,8 @@ sub leases_end {
 }
 
 sub leases_begin {
-    my ($node, $database) = @_;
-    return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
+    my ($node) = @_;
+    return $node->safe_psql('postgres', 'SELECT min(lower(span)) FROM randflake_lease');
 }
 
 # --- a moved coordinator -------------------------------------------------------------------------
@@ -97,42 +97,6 @@ for my $round (1 .. $rounds) {
     }
 }
 
-# --- a new coordinator ---------------------------------------------------------------------------
-
-# The holders cannot ask while the coordinator is away, so their leases end.
-for my $round (1 .. $rounds) {
-    for my $how ('made anew', 'lost') {
-        load_on($fleet, $_) for @holders;
-        my @workers = map { lease_worker_of($_) } @holders;
-        for my $holder (@holders) {
-            my $renewed = status_of($holder, 'window_extensions');
-            wait_for_status($holder, "window_extensions > $renewed");
-        }
-        kill 'STOP', @workers;
-        my $ends = leases_end($coordinator);
-        my $to = $coordinator;
-        if ($how eq 'lost') {
-            $coordinator->stop('immediate');
-            $to = $other;
-        }
-        remake_coordinator($to);
-        my $newcomer = start_holder($fleet, 'newcomer' . ($how eq 'lost' ? 'l' : 'm') . $round, $to);
-        load_on($fleet, $newcomer);
-        cmp_ok(leases_begin($to), '>=', $ends, "round $round, $how: no lease begins before the lost ones end");
-        sleep 2;
-        kill 'CONT', @workers;
-        move_to($fleet, $_, $to) for @holders;
-        wait_for_status($_, 'lease_error IS NULL AND clock_timestamp() < window_end') for @holders;
-        sleep 1;
-        end_load($fleet, $_) for @holders, $newcomer;
-        $newcomer->stop;
-        all_is_well($fleet, $to, "round $round, $how", leased => 0);
-        if ($how eq 'lost') {
-            $coordinator->start;
-            ($coordinator, $other) = ($other, $coordinator);
-        }
-    }
-}
 $_->stop for @holders;
 
 # --- restore in place ----------------------------------------------------------------------------

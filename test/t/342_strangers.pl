@@ -101,46 +101,7 @@ cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips 
 # --- randflake alone -------------------------------------------------------------------------
 
 attempts_of('SQL, as an ordinary role, without the type');
-# Lists every object of the extension that a stranger may use, and why the object reveals nothing.
-my %harmless = ('randflake_generate()' => 'a new identifier',
-    'randflake_generate(integer)' => 'new identifiers',
-    'randflake_generate_text()' => 'a new identifier',
-    'randflake_generate_in_copy(internal)' => 'SQL has no value for its argument',
-    'randflake_generate_text_in_copy(internal)' => 'SQL has no value for its argument',
-    'snowflake_generate_in_copy(internal)' => 'SQL has no value for its argument',
-    'randflake53_generate()' => 'a new identifier',
-    'randflake53_generate(integer)' => 'new identifiers',
-    'randflake53_generate_in_copy(internal)' => 'SQL has no value for its argument',
-    'randflake_to_text(bigint)' => 'the same number in other digits, whatever the secret',
-    'randflake_from_text(text)' => 'the same number in other digits, whatever the secret',
-    'randflake_to_text(bigint,text)' => 'the same number in other digits, whatever the secret',
-    'randflake_from_text(text,text)' => 'the same number in other digits, whatever the secret',
-    'randflake_shard(bigint,integer)' => 'from the identifier alone, whatever the secret',
-    'randflake_shard_ranges(integer)' => 'takes no identifier',
-    'snowflake_generate()' => 'a new identifier, which is public',
-    'snowflake_decode(bigint)' => 'Snowflake identifiers, which are public',
-    'snowflake_decode(bigint,text)' => 'Snowflake identifiers, which are public',
-    'snowflake_lower(timestamp with time zone)' => 'Snowflake identifiers, which are public',
-    'snowflake_lower(timestamp with time zone,text)' => 'Snowflake identifiers, which are public',
-    'snowflake_layouts()' => 'takes no identifier');
-my $functions = <<'SQL';
-SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
-WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
-  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'randflake')
-  AND has_function_privilege('stranger', pg_proc.oid, 'EXECUTE')
-SQL
-is_deeply([ sort split /\n/, $node->safe_psql('postgres', $functions) ], [ sort keys %harmless ],
-    'a stranger may call what gives nothing away, and nothing else');
-is($node->safe_psql('postgres', <<'SQL'), '', '  and reads no view or table');
-SELECT relname FROM pg_depend JOIN pg_class ON pg_class.oid = objid
-WHERE deptype = 'e' AND classid = 'pg_class'::regclass AND has_any_column_privilege('stranger', pg_class.oid, 'SELECT')
-SQL
-is($node->safe_psql('postgres', <<'SQL'), 0, '  and finds no type, operator, cast or operator class');
-SELECT count(*) FROM pg_depend JOIN pg_extension AS e ON e.oid = refobjid
-WHERE deptype = 'e' AND extname = 'randflake' AND classid IN ('pg_operator'::regclass, 'pg_cast'::regclass,
-    'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_amop'::regclass)
-SQL
-
+# sql/setup.sql lists the functions that a stranger may call, and test/t/340_roles.pl the views.
 # Functions that take an identifier need no secret: a server with another secret returns the same.
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};

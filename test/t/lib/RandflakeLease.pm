@@ -8,7 +8,7 @@ use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_fleet start_coordinator make_coordinator remake_coordinator leasing move_to new_static new_holder start_holder
+  new_fleet start_coordinator make_coordinator leasing move_to new_static new_holder start_holder
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
@@ -71,26 +71,15 @@ sub start_coordinator {
     return $node;
 }
 
-# Recreates the extension, because a coordinator in a copy must assume that it lost leases.
+# Recreates the extension, because a coordinator in a copy must assume that it lost leases. Keeps all
+# leases for all_is_well, because a new lease deletes old leases of its node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
-    _make_extension($node, "SELECT randflake_lease_configure(0, $node_ids,"
-          . " max_duration => $max_duration, max_clock_skew => 1, never_leased => true)");
-}
-
-# Recreates the extension, with short defaults, after another coordinator may have leased.
-sub remake_coordinator {
-    my ($node) = @_;
-    _make_extension($node, "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)',"
-          . " ALTER max_duration SET DEFAULT $duration, ALTER max_clock_skew SET DEFAULT 1");
-}
-
-# Keeps all leases for all_is_well, because a new lease deletes old leases of its node ids.
-sub _make_extension {
-    my ($node, $configure) = @_;
     $node->safe_psql('postgres', <<"SQL");
-DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure;
+DROP EXTENSION randflake_coordinator;
+CREATE EXTENSION randflake_coordinator;
+SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1, never_leased => true);
 CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE OR REPLACE FUNCTION remember_lease() RETURNS trigger LANGUAGE plpgsql
 AS \$\$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END \$\$;
