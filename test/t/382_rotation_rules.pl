@@ -35,40 +35,23 @@ sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret
 
 # --- the file ------------------------------------------------------------------------------------
 
-my $time = utc($soon);
-my %malformed = ("S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
-    "S1\n\n# more\nS2 from tomorrow\n" => [ 4, qr/as in 2027-01-01T00:00:00Z/ ],
-    "S1\nS2 from $time\nS3 from $time\n" => [ 3, qr/later than that of the secret before/ ],
-    "S1\nS1 from $time\n" => [ 2, qr/may come twice/ ],
-    "S1\n" . join('', map { "S$_ from " . (2028 + $_) . "-01-01T00:00:00Z\n" } 2 .. 17) => [ 17, qr/at most 16/ ]);
-my @texts = sort keys %malformed;
-
-# Starts with only two malformed files, because the start uses the same code.
-for my $text (@texts[ 0, -1 ]) {
-    my ($line, $why) = @{ $malformed{$text} };
-    write_lines($text);
-    my $log = refuses_to_start($node, \%settings,
-        qr/"randflake\.secret_file" does not hold a valid secret.*Line $line is wrong.*$why/s, "refused at a start: $why");
-    no_secret_in($log, $_, '  and shown nowhere') for @secrets;
-}
+# The unit tests of files have every malformed text; test/t/010_settings.pl has other files at a start.
+my $malformed = qr/^Line 2 is wrong\. .*followed by "from" and a time/;
+write_lines("S1\nS2\n");
+my $log = refuses_to_start($node, \%settings,
+    qr/"randflake\.secret_file" does not hold a valid secret.*Line 2 is wrong.*followed by/s, 'refused at a start: a line without a time');
+no_secret_in($log, $_, '  and shown nowhere') for @secrets;
 write_secrets($node, $secrets[0]);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my @ids = generate();
-for my $text (@texts) {
-    my ($line, $why) = @{ $malformed{$text} };
-    write_lines($text);
-    error_is($node, 'SELECT randflake_reload_secret()', '22023',
-        { message => qr/does not hold a valid secret/, detail => qr/^Line $line is wrong\. .*$why/ }, "refused: $why");
+for my $case ([ "S1\nS2\n", $malformed ], [ '', qr/must hold a secret/ ], [ "S1\n" . '#' x 9000, qr/longer than 8192 bytes/ ]) {
+    write_lines($case->[0]);
+    error_is($node, 'SELECT randflake_reload_secret()', '22023', { message => qr/does not hold a valid secret/, detail => $case->[1] },
+        "refused at a reload: $case->[1]");
 }
-write_lines('');
-error_is($node, 'SELECT randflake_reload_secret()', '22023', { detail => qr/must hold a secret/ }, 'refused: nothing');
-write_lines("S1\n" . '#' x 9000);
-error_is($node, 'SELECT randflake_reload_secret()', '22023', { detail => qr/longer than 8192 bytes/ }, 'refused: too long');
 chmod 0644, secret_path($node);
 error_is($node, 'SELECT randflake_reload_secret()', 'F0000', { message => qr/group or world access/ }, 'refused: readable');
-unlink secret_path($node);
-error_is($node, 'SELECT randflake_reload_secret()', '58P01', { message => qr/could not open secret file/ }, 'refused: missing');
 is(secrets(), '1current', 'the one secret stays');
 push @ids, generate();
 
