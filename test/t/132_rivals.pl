@@ -196,6 +196,25 @@ SELECT randflake_lease_configure(first_node_id => 215, node_count => 1, never_le
 SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint');
 SQL
 announces($two, $leased, 'a lease of a node id is found, too');
+
+# A stop does not wait for the registry, nor for the next announcement in 30 seconds.
+my $took;
+for (1 .. 3) {
+    my $hung = postmaster_of($coordinator);
+    kill 'STOP', $hung;
+    $two->restart;
+    wait_until { `ps -ww -eo args=` =~ /^\S+ two: randflake rival worker asking the coordinator/m } or die 'it asks nothing';
+    $two->poll_query_until('postgres', q{SELECT wait_event IS NOT NULL FROM pg_stat_activity WHERE backend_type = 'randflake rival worker'}) or die;
+    my $began = time;
+    $two->stop;
+    $took = time - $began;
+    kill 'CONT', $hung;
+    $two->start;
+    last if $took < 15;
+}
+cmp_ok($took, '<', 15, 'a registry that hangs does not delay a stop');
+announces($two, $leased, '  and answers later');
+
 $coordinator->stop;
 $two->reload;
 ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: / }, 'a coordinator that is away is logged');

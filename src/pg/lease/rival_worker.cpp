@@ -107,10 +107,11 @@ void randflake_rival_main(Datum) {
         record(&shared->rivals.is_upstream, upstream_is_rival(), kRivalUpstream);
         announce();
         MemoryContextReset(per_question);
-        if (!ConfigReloadPending)
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        if (!ShutdownRequestPending && !ConfigReloadPending)
             (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kIntervalMs,
                             wait_event("RandflakeRival"));
-        ResetLatch(MyLatch);
     }
     // With status 1 the postmaster restarts the worker even after a mere termination.
     proc_exit(1);
