@@ -1,4 +1,4 @@
-// Assertions. Unit tests and servers built with USE_ASSERT_CHECKING evaluate them; others do not.
+// Defines assertions. Only unit tests and servers built with USE_ASSERT_CHECKING evaluate them.
 
 #pragma once
 

@@ -1,10 +1,10 @@
-// Times as types: the compiler rejects a time of one clock or epoch where code expects another.
-// Each type is one 64-bit number and costs no more than that. Only this file converts between them.
+// Makes times types: the compiler rejects a time of one clock or epoch where code expects another.
+// Each type costs no more than its 64-bit number. Only this file converts between them.
 //
-// The difference of two times is a duration in their unit. A time accepts only such a duration as a
-// summand. A plain number becomes a duration implicitly, because the other operand gives the unit.
-// A duration never converts implicitly to a number or to another unit. Times at boundaries stay
-// plain numbers: packed words, fields of a layout, the file on disk, SQL values.
+// The difference of two times is a duration in their unit. Code can add only such a duration to a
+// time. A plain number becomes a duration implicitly, because the other operand gives the unit. A
+// duration never converts implicitly to a number or to another unit. Times at boundaries stay plain
+// numbers: packed words, fields of a layout, the file on disk, SQL values.
 
 #pragma once
 

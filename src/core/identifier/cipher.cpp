@@ -1,4 +1,4 @@
-// SPARX-64/128 for one block, without tables and without branches on key or number.
+// Computes SPARX-64/128 for one block, without tables and without branches on key or number.
 
 #include "core/identifier/cipher.h"
 
@@ -16,7 +16,7 @@ constexpr uint16_t RotateLeft(uint16_t value, int bits) {
     return static_cast<uint16_t>(value << bits | value >> (16 - bits));
 }
 
-// SPECKEY without its key addition: one round of SPECK-32.
+// Computes one round of SPECK-32, which is SPECKEY without its key addition.
 constexpr void Round(Branch& b) {
     b.x = static_cast<uint16_t>(RotateLeft(b.x, 9) + b.y);
     b.y = static_cast<uint16_t>(RotateLeft(b.y, 2) ^ b.x);
@@ -79,7 +79,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
         for (int i = 0; i < 2 * kRoundsPerStep; i++)
             schedule.subkeys[group][i] = k[i];
 
-        // One turn of the key permutation (figure 6 of the paper), with its round counter.
+        // Permutes the key once (figure 6 of the paper), with the round counter.
         Branch first{k[0], k[1]};
         Round(first);
         k[0] = first.x;

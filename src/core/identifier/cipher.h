@@ -1,12 +1,11 @@
-// SPARX-64/128, the block cipher that makes an identifier of a raw number.
+// Declares SPARX-64/128, the block cipher that makes an identifier of a raw number.
 //
 // Source: Dinu, Perrin, Udovenko, Velichkov, Großschädl, Biryukov, "Design Strategies for ARX with
 // Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4: 8 steps of 3 SPECKEY rounds on two
 // branches of 32 bits, a linear layer between steps, 17 groups of subkeys.
 //
 // The byte order is that of the reference implementation (gosuda/randflake). The number is 8
-// little-endian bytes, read as four big-endian 16-bit words; the key is eight big-endian 16-bit
-// words.
+// little-endian bytes, read as four big-endian 16-bit words. The key is eight such words.
 //
 // Encrypt and Decrypt are inverse bijections of the 64-bit numbers for every key.
 

@@ -1,4 +1,4 @@
-// Templates over the vector width in bytes, instantiated for each instruction set.
+// Instantiates templates over the vector width in bytes for each instruction set.
 
 #include "core/identifier/cipher_batch.h"
 
@@ -23,7 +23,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Bytes / 2 blocks, one vector for each word. The two branches are those of cipher.cpp.
+// Holds Bytes / 2 blocks, one vector for each word. The two branches are those of cipher.cpp.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -37,7 +37,7 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 
 #if defined(__x86_64__) && !defined(__clang__)
 // AVX-512 VBMI2 shifts a pair of words. With the same word twice this is a rotation: one
-// instruction instead of three. Clang finds this instruction. GCC does not, and cannot inline its
+// instruction instead of three. Clang finds this instruction. GCC misses it, and cannot inline its
 // intrinsic through functions without that target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
@@ -126,7 +126,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// base + carry; the carry out of each lane replaces the carry in.
+// Adds `carry` to `base`. The carry out of each lane replaces the carry in.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
@@ -134,7 +134,7 @@ ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     carry = reinterpret_cast<V>(sum < addend) & 1;
 }
 
-// Like Load of first + offset, first + offset + 1, ...
+// Loads the numbers first + offset, first + offset + 1, ...
 template <int Bytes>
 ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b) {
     constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
@@ -183,7 +183,7 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// The linear layer, as MixInto in cipher.cpp.
+// Does the same as MixInto in cipher.cpp: the linear layer.
 template <int Bytes>
 ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
@@ -197,8 +197,8 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... numbers the Blocks that one call processes. It interleaves them round by round, to give
-// the processor independent work, and unrolls them, to stay in registers. The steps are those of
+// Group... numbers the Blocks that one call processes. The call interleaves them round by round, to
+// give the processor independent work. Unrolling keeps them in registers. The steps are those of
 // Encrypt and Decrypt in cipher.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
@@ -286,7 +286,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// SSE2, which every x86-64 processor has, or NEON.
+// Uses SSE2, which every x86-64 processor has, or NEON.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

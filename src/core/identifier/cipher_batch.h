@@ -18,8 +18,8 @@ inline constexpr int kBatchLength = 64;
 using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
                               uint64_t ids[kBatchLength]) noexcept;
 
-// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, for arbitrary ids; both may be
-// the same array.
+// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, any ids; both may be one
+// array.
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
                              uint64_t raw[kBatchLength]) noexcept;
 
@@ -36,7 +36,7 @@ struct VectorPath {
     bool supported;  // by this processor
 };
 
-// Widest first; the last one is plain code that runs anywhere.
+// The widest path comes first. The last path is plain code that runs anywhere.
 inline constexpr int kMaxVectorPaths = 4;
 struct VectorPaths {
     int count;

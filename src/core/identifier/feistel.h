@@ -1,7 +1,7 @@
-// A permutation of the 53-bit numbers, which a JavaScript number holds exactly.
+// Permutes the 53-bit numbers, which a JavaScript number holds exactly.
 //
-// A Feistel network of ten rounds over a left half of 26 and a right half of 27 bits, with
-// SipHash-2-4 as round function. Sources: Luby, Rackoff, "How to Construct Pseudorandom
+// The permutation is a Feistel network of ten rounds over a left half of 26 and a right half of 27
+// bits. Its round function is SipHash-2-4. Sources: Luby, Rackoff, "How to Construct Pseudorandom
 // Permutations from Pseudorandom Functions", SIAM Journal on Computing 17, 1988; for domains of any
 // size Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002; for the number of
 // rounds Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004.

@@ -1,6 +1,6 @@
-// Feistel53 for kBatchLength numbers at once, in the lanes of vector registers. Only
-// cipher_batch.cpp includes it and compiles it for several widths. The steps are those of feistel.h
-// and siphash.h.
+// Computes Feistel53 for kBatchLength numbers at once, in the lanes of vector registers. Only
+// cipher_batch.cpp includes it and compiles it for several widths. feistel.h and siphash.h have the
+// same steps.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace randflake::feistel_batch {
 
-// One number in each of Bytes / 8 lanes.
+// Holds one number in each of Bytes / 8 lanes.
 template <typename Lane, int Bytes>
 struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));

@@ -1,9 +1,9 @@
-// The text form of an identifier: base32hex (RFC 4648, section 7) of the unsigned 64-bit number,
-// most significant digit first, no padding, no leading zeros; zero is "0". At most 13 digits.
+// The text form of an identifier is base32hex (RFC 4648, section 7) of the unsigned 64-bit number.
+// It has 1 to 13 digits, the most significant first, without padding or leading zeros.
 //
-// The text form of the SQL type is never a short decimal number. Otherwise a number that a table
-// used before its move to the type would, read as base 32, match another row. So the type writes a
-// text of fewer than 13 decimal digits with leading zeros, and refuses such a text without them.
+// A table may have used decimal numbers before its move to the SQL type. Read as base 32, such a
+// number could match another row. So the type writes a text of fewer than 13 decimal digits with
+// leading zeros, and refuses such a text without them.
 
 #pragma once
 
@@ -33,7 +33,7 @@ struct TextResult {
 // Writes the lower-case digits of id to buffer, unterminated; returns their count.
 size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 
-// Strict: every byte must be a digit, in either case. Leading zeros are accepted.
+// Requires that every byte is a digit, in either case. Accepts leading zeros.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
 // Formats and parses the SQL type's text form.
@@ -44,15 +44,16 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept;
 bool IsBigint(const char* text, size_t length) noexcept;
 
 // A text form may have a prefix that names the kind of row, as in cus_8i49d3ue35kq7. Prefixes
-// follow TypeID (github.com/jetify-com/typeid, version 0.3) but are not empty: 1 to 63 of a to z
-// and _, the first and the last a letter. The last _ of the text separates prefix and digits.
+// follow TypeID (github.com/jetify-com/typeid, version 0.3). They have 1 to 63 characters of a to z
+// and _, and begin and end with a letter. The last _ of the text separates prefix and digits.
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;
 
 // Returns the length of a text's prefix without its _; 0 without a prefix.
 size_t PrefixLength(const char* text, size_t length) noexcept;
 
-// The type's binary form: the identifier, most significant byte first. False for other lengths.
+// Reads the type's binary form, the identifier with its most significant byte first. Returns false
+// for other lengths.
 inline constexpr size_t kBinaryBytes = 8;
 bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
 

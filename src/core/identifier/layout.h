@@ -1,4 +1,4 @@
-// The bit layout of a family of identifiers: time, node id and sequence number. Time is counted in
+// Describes the bits of a family of identifiers: time, node id and sequence number. The time counts
 // ticks of a unit since an epoch.
 //
 // A layout is data: every function takes it as an argument, and the compiler folds a constexpr
@@ -6,8 +6,8 @@
 //
 // A number has two forms. In every layout the raw number is time | node id | sequence from the top
 // bit down. So numbers of one tick and node id are consecutive, and the generator counts in raw
-// numbers. In the identifier, each field is at the position that the layout defines. For Randflake
-// the two forms are equal, before the cipher.
+// numbers. In the identifier, each field is at the position that the layout defines. Before the
+// cipher, Randflake's raw number and identifier are equal.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
 // tick lies in one second of a window.
@@ -32,7 +32,7 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// At most 64 bits. Ticks tile seconds. The last tick ends within a signed 64-bit millisecond.
+// At most 64 bits. Ticks tile seconds. The last tick's end fits in 64 signed bits of milliseconds.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -114,15 +114,13 @@ struct Layout {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // Returns the tick of an instant; negative before the epoch, above max_timestamp() after the
-    // end.
+    // Returns an instant's tick; negative before the epoch, above max_timestamp() after the end.
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Returns whether a tick lies in a second before this one. Needs no division; for Randflake it
-    // folds to a comparison.
+    // Returns whether a tick lies in a second before this one. Needs no division.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
@@ -147,10 +145,10 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 
-// Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
-// Source: the constants of the reference implementation, gosuda/randflake.
-// The lowest number of each second stands for the second itself, in searches and as a partition's
-// bound. Every user can see this number's identifier there, so no server issues it.
+// Randflake has 30 + 17 + 17 bits. Its seconds run from 2024-10-27 03:33:20 UTC to 2058-11-05
+// 17:10:23. Source: the constants of the reference implementation, gosuda/randflake. The lowest
+// number of each second stands for the second itself, in searches and as a partition's bound. Every
+// user can see this number's identifier there, so no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -159,7 +157,7 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// 53 bits, which a JavaScript number can hold, with the same seconds. None stands for its second.
+// Has 53 bits, as a JavaScript number, and Randflake's seconds. No number stands for its second.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -167,7 +165,7 @@ inline constexpr Layout kRandflake53{
     .sequence_bits = 15,
 };
 
-// Later than every second of an identifier.
+// This second is later than every second of an identifier.
 inline constexpr Second kNoSecond = SecondsEnd(kRandflake);
 
 }  // namespace randflake

@@ -21,8 +21,8 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Cuts off and returns the part before the first `separator`, or all of the text without one.
-    // Drops the separator.
+    // Cuts off and returns the part before the first `separator`, or the whole text. Drops
+    // `separator`.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);
@@ -60,8 +60,8 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// The last date whose year has four digits. Later epochs are read and written as numbers, because
-// the years of <chrono> end at 32767.
+// The last date whose year has four digits. The functions read and write later epochs as numbers,
+// because years of <chrono> end at 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // [T]hh:mm[:ss[.fff]] as milliseconds of the day.
@@ -74,7 +74,7 @@ bool TakeMsOfDay(Piece* text, int64_t* of_day) {
     return true;
 }
 
-// Accepts epochs from 1970 on. No known generator has an earlier one.
+// Accepts epochs from 1970 on. No known generator has an earlier epoch.
 bool ParseEpoch(Piece text, int64_t* epoch) {
     if (Piece number = text; number.IsNumber(15, epoch))
         return true;

@@ -6,8 +6,8 @@
 //
 // Widths are in bits. After a colon, time has its unit in ms or s, which must divide a second. The
 // epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally with T for the blank and
-// a Z at the end) or a number of Unix milliseconds. It is a multiple of the unit and may stand
-// anywhere in the list. Blanks around fields and signs are ignored.
+// a Z at the end) or a number of Unix milliseconds. The epoch is a multiple of the unit and may
+// stand anywhere in the list. The parser ignores blanks around fields and signs.
 
 #pragma once
 

@@ -1,8 +1,7 @@
 // Leases of node ids, as the coordinator grants them and as their holder keeps them.
 //
 // The coordinator uses Unix seconds and last seconds, like the Randflake libraries. The server uses
-// seconds since the epoch and exclusive ends. A lease spans seconds and node ids of Randflake's
-// layout.
+// seconds since the epoch and exclusive ends. A lease fits in Randflake's layout.
 
 #pragma once
 
@@ -44,8 +43,7 @@ struct LeaseTerms {
 };
 
 // Returns the latest end of a window that a holder may open or extend when its clock shows `now`. A
-// holder cannot take back a far end that it announced on disk. This bound keeps a coordinator from
-// causing one.
+// holder cannot take back a far end on disk. This bound keeps a coordinator from causing one.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;

@@ -74,9 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field has a Unix second, which every locale leaves unchanged. The second is the one
-// before which the coordinator grants nothing, or the first second of a secret that the holder
-// lacks.
+// The column field has a Unix second, which every locale leaves unchanged. Before that second the
+// coordinator grants nothing, or from it on the holder lacks a secret.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

@@ -3,12 +3,11 @@
 // An answer is a grant only if the coordinator reported, in the expected form, that it committed:
 //
 //   - Every request is one statement, followed by the end of the exchange. A coordinator sends
-//     the row, commits, and then reports that it is ready. It never waits for the holder in
-//     between. So the row counts only after that report. A report of an open transaction means no
-//     commit.
+//     the row, commits, and then reports that it is ready, without waiting for the holder. So the
+//     row counts only after that report. A report of an open transaction means no commit.
 //   - A broken connection, an error, or an answer of any other shape is no grant.
-//   - A warning is no grant either. After a cancelled wait for a synchronous standby, a coordinator
-//     commits locally and warns. A failover may lose this commit.
+//   - An answer with a warning is no grant. After a cancelled wait for a synchronous standby, a
+//     coordinator commits locally and warns. A failover may lose this commit.
 //
 // An error is a refusal if it has a refusal's SQLSTATE. Other errors do not affect the lease.
 
@@ -80,8 +79,7 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. Returns true if it expects another one; else only End changes the
-    // verdict.
+    // Takes the next result. Returns true if it expects another; else only End changes the verdict.
     bool Take(const AnswerPart& part) noexcept;
     // Call after good results; `idle`: the coordinator is in no transaction.
     void End(bool idle) noexcept;
@@ -90,7 +88,7 @@ public:
 
     // Returns whether the coordinator refuses; only with a verdict other than kGood.
     bool refused() const noexcept { return refused_; }
-    // Returns the second before which the coordinator grants nothing; 0: it names no second.
+    // Returns the second before which the coordinator grants nothing; 0: unknown.
     UnixSecond not_before() const noexcept { return not_before_; }
 
     // Only with kGood: a value within the range of its type, 0 for kVoid.
@@ -100,8 +98,7 @@ public:
         return values_[column];
     }
 
-    // Returns whether the answer says if the holder lacks a secret, and the first second of that
-    // secret, or 0.
+    // Returns whether the answer tells of secrets. Returns a lacking secret's first second, or 0.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

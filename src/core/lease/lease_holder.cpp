@@ -1,4 +1,4 @@
-// The holder's rules, without clocks, locks or connections: arguments in, next state out.
+// Decides for the holder, without clocks, locks or connections: arguments in, next state out.
 
 #include "core/lease/lease_holder.h"
 
@@ -13,7 +13,7 @@ static constexpr Ms kLastRetry = 4000;
 // The shortest time from one renewal to the next.
 static constexpr Ms kShortestInterval = 500;
 
-// How often to look whether the next lease may be opened.
+// The holder checks once in this time whether it may open the next lease.
 static constexpr Ms kOpenInterval = 100;
 
 template <typename T>

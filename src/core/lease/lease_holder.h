@@ -1,5 +1,5 @@
-// The holder of leases: its requests to the coordinator and their times, how it interprets answers,
-// when it opens windows, and which leases it gives back.
+// Decides for the holder of leases: what it asks the coordinator and when, how it interprets
+// answers, when it opens windows, and which leases it gives back.
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
@@ -18,10 +18,10 @@
 // (generator.h). So a holder never leaves a lease before its end for another, because another
 // coordinator may grant the same node ids.
 //
-// Plain data, which may be copied byte by byte. All zero is a holder without leases that waits for
-// nothing. The holder is in shared memory. The state on disk has what a start needs to resume the
-// leases, under the conditions of Resumes in core/window/window_state.h. One process at a time
-// makes changes. Clock readings and random numbers are arguments.
+// The holder is plain data, which may be copied byte by byte. All zero is a holder without leases
+// that waits for nothing. The holder is in shared memory. The state on disk has what a start needs
+// to resume the leases, under the conditions of Resumes in core/window/window_state.h. One process
+// at a time makes changes. Clock readings and random numbers are arguments.
 
 #pragma once
 
@@ -68,8 +68,8 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // unused: the second before its start
 
-    // This data directory may have used the node ids before the second `end`: no other holder may
-    // have those seconds.
+    // This directory may have used the node ids before `end`: no other holder may have those
+    // seconds.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -112,15 +112,15 @@ public:
     // is longer than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
-    // After kTooLong, the lease to give back unused.
+    // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`, and never shortens it. If `last` is beyond LatestEnd
     // and, by the clock that never steps, the lease would be longer than requested, the lease keeps
-    // its end and is not renewed again.
+    // its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
-    // No clear answer came, or the request could not be sent.
+    // Call this if no clear answer came, or the holder could not send the request.
     LeaseOutcome Unanswered() noexcept;
 
     // --- time
@@ -137,15 +137,15 @@ public:
 
     // Returns the window in force, up to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
-    // A window of the open lease if it has none; see OpenNext.
+    // Returns a window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease if its time has come. Returns its window, or a closed one. `earliest` is
-    // the first second after earlier use. It is at least the end of the window in force, even of a
-    // closed one, and of the open lease. The new window ends at `latest` or before.
+    // the first second after earlier use. `earliest` is at or after the ends of the open lease and
+    // of the window, even a closed one. The new window ends at `latest` or before.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if this directory may already have used the next lease's node ids to the lease's
-    // end. It may have used them up to `used_until`. Before the end of the window in force, only
-    // the open lease used them.
+    // end. The directory may have used them up to `used_until`. Before the end of the window in
+    // force, only the open lease used them.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used to its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;

@@ -1,13 +1,13 @@
-// Computes from which second on a server may use its own static node ids. Coordinators in its
-// databases may have leased them.
+// Computes from which second on a server may use its own static node ids. Coordinators in the
+// server's databases may have leased these node ids.
 //
 // A coordinator never leases or renews the static node ids of its own server. But a server may
 // start with node ids that a coordinator leased before: new ones, more spare ranges, those of a
 // promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks once into
 // every database. Each range opens at the second from which the coordinator there would grant it to
-// another holder. That is the last end of the leases that overlap it and, where it overlaps the
-// pool, the mark. After the start no coordinator grants or renews leases on these node ids, so one
-// look suffices.
+// another holder. A range opens after the last lease that overlaps it and, if it overlaps the pool,
+// after the mark. After the start no coordinator grants or renews these node ids, so one look
+// suffices.
 
 #pragma once
 

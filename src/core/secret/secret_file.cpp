@@ -1,4 +1,4 @@
-// Parses a file of secrets line by line. The first wrong line ends it.
+// Parses a file of secrets line by line, up to the first wrong line.
 
 #include "core/secret/secret_file.h"
 

@@ -1,13 +1,13 @@
-// The text of a file of secrets.
+// Parses the text of a file of secrets.
 //
 //   00112233445566778899aabbccddeeff
 //   # since we lost a laptop
 //   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
 //
-// One secret a line, oldest first. Each later secret has the instant of its first use: ISO 8601
-// with an offset from UTC, on a full second, later than the instant of the line before. The offset
-// is required, because servers would read an instant without one differently. Blank lines, lines
-// that begin with # and white space at the end of a line do not count.
+// Each line has one secret, the oldest first. Each later secret has the instant of its first use:
+// ISO 8601 with an offset from UTC, on a full second, later than the instant of the line before.
+// The offset is required, because servers would read an instant without one differently. Blank
+// lines, lines that begin with # and white space at the end of a line do not count.
 
 #pragma once
 

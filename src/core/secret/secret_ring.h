@@ -1,11 +1,11 @@
-// Secrets that follow each other in time, so that an operator can change the secret. Identifiers of
+// Lets secrets follow each other in time, so that an operator can change the secret. Identifiers of
 // two secrets never collide. Each identifier decodes to its number without mark or table.
 //
 // The secrets are generations 0 .. n - 1 of a ring. One generation owns each raw number: the one
 // whose interval of seconds, [its `from`, the next one's `from`), contains the number's second. The
 // first generation owns the numbers that stand for a second, the lowest of each second (layout.h).
-// No server issues them. But every user can name them, even for future seconds, and their
-// identifiers must survive a new generation.
+// No server issues them. But every user can name such a number, even of a future second, and its
+// identifier must survive a new generation.
 //
 //   claim     generation j claims an identifier that decrypts, under key j, to a number of j
 //   encrypt   under the owner's key; if an earlier generation claims the result, every server skips
@@ -41,9 +41,9 @@ namespace randflake {
 // its actual generations.
 inline constexpr int kMaxGenerations = 16;
 
-// A view of generations that the caller stores, and may append to. Cipher has `from`, its first
-// second: 0 in the first generation, and increasing. Encrypt and Decrypt of Cipher are inverse
-// bijections of the layout's numbers. The layout's ticks are seconds like `from`.
+// Views generations that the caller stores, and may append to. Cipher has `from`, its first second:
+// 0 in the first generation, and increasing. Encrypt and Decrypt of Cipher are inverse bijections
+// of the layout's numbers. The layout's ticks are seconds like `from`.
 template <typename Cipher>
 class Ring {
 public:

@@ -1,6 +1,6 @@
-// The protocol of a server: the order in which its processes read and write files, lock, decide and
-// publish. Every process of a server runs this code. The simulation runs it too, with another
-// environment. Environment, below, lists the calls of an environment.
+// Defines the protocol of a server: the order in which its processes read and write files, lock,
+// decide and publish. Every process of a server runs this code. The simulation runs the same code
+// in another environment. Environment, below, lists the calls of an environment.
 //
 // Callers:
 //
@@ -79,8 +79,8 @@ enum class LeaseOpening : uint8_t {
     kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
 };
 
-// The core's decisions outside Server. An environment names the type that decides, and Server
-// creates an object of this type. The simulation has its own types, each of which breaks one rule.
+// These are the core's decisions outside Server. An environment names the type that decides, and
+// Server creates an object of this type. Each type of the simulation breaks one rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -142,7 +142,7 @@ struct PostmasterMemory {
 // Shared memory of a server, beside slots and window. All zero means that the server knows nothing.
 template <typename Holder>
 struct ServerMemory {
-    // Written by MakeMemory and read without the lock.
+    // MakeMemory writes these fields. Processes read them without the lock.
     bool leased;
     NodeRanges ranges;  // of leased ones only the count
     uint64_t boot[2];   // see Stop::boot
@@ -194,8 +194,8 @@ struct ReloadResult {
 
 // The calls of an environment. Calls marked with * may not return: in PostgreSQL an error leaves
 // them by a jump. The jump releases the lock and loses everything since the last change of
-// ServerMemory. This is safe at all of these calls. No virtual calls, no allocation, and no
-// destructors here.
+// ServerMemory. This is safe at all these calls. Nothing here is virtual, allocates or has a
+// destructor.
 
 // The postmaster's calls, without the lock.
 template <typename Env>
@@ -321,8 +321,7 @@ public:
 
     // If the clock requires it and no other process is at work: opens the window, moves its end, or
     // continues under the next lease or another range of static node ids. Returns true if any
-    // process changed the window, so that another attempt may succeed at once. Only outside
-    // recovery.
+    // process changed the window: another attempt may succeed. Only outside recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -348,8 +347,8 @@ public:
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
         // A standby, or a server that lost its secrets, may add a secret that another server
-        // already uses: it has generated nothing since its start. It checks the state before its
-        // first window opens.
+        // already uses: it has generated nothing since its start. The server checks the state
+        // before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
         // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
@@ -401,8 +400,8 @@ public:
     // --- the worker that looks
 
     // Coordinators in this server's databases may have leased each range up to `free_at`. The state
-    // keeps this second as a written end, which survives a proven start. Env was asked to look, so
-    // the state is known.
+    // keeps this second as a written end, which survives a proven start. The server read the state
+    // before it asked for a look.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -537,8 +536,7 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // Returns the last second of the open window with a reservation. Without one, returns the
-    // second before the window.
+    // Returns the last second of the open window with a reservation, or else the second before it.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -569,8 +567,7 @@ private:
                                      memory().held_off_until);
     }
 
-    // Reads the known horizon without creating or announcing anything: a server that does not
-    // generate has no state.
+    // Creates and announces nothing: a server that does not generate has no state.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -868,8 +865,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // If this start does not resume a lease, the next write omits it: this directory's original
-        // may have the lease.
+        // The next write omits each lease that this start drops: this directory's original may have
+        // it.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))

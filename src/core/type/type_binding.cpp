@@ -120,7 +120,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // The refused entry's ring is known only if this ring has the refused entry.
+        // Only if this ring has the refused entry, the server knows the ring of that entry.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

@@ -30,8 +30,7 @@
 namespace randflake {
 
 // Reads an entry: 16 hexadecimal digits of the fingerprint. From the second secret on, "@" and the
-// Unix second at which the secret begins follow. Returns false, with *record untouched, for other
-// texts.
+// Unix second at which it begins follow. False leaves *record untouched.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // The rows of one table, compared with a ring.

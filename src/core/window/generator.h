@@ -1,5 +1,5 @@
 // The generator computes the next reservation of raw numbers from a slot's word, the clock and the
-// window. It is pure: the only atomics are those that callers pass to Reserve.
+// window. The generator is pure: the only atomics are those that callers pass to Reserve.
 //
 // A slot is one word: the last raw number reserved under one node id. While its node id stays, the
 // word only grows. So the one compare-and-swap that moves the word past a number reserves this
@@ -23,8 +23,7 @@
 // Reserve loads the word first. A change after this load stores another word, and the
 // compare-and-swap fails. If the word is already the new one, the window loaded after it is closed
 // or new. So a number lies in the window in force at its reservation, wherever Reserve and
-// ChangeWindow pause. Moving the end of an open window needs no protocol: one store by the one
-// caller.
+// ChangeWindow pause. Moving an open window's end takes one store by the one caller.
 //
 // Reserve is safe against ABA only if no slot's word repeats. Windows therefore never go back in
 // time: ChangeWindow refuses a window that starts before earliest() of the last window, which a
@@ -62,7 +61,7 @@ struct Window {
     // Returns the earliest start of the next window, whether this one is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // Returns the window as one word: two unsigned halves of 32 bits, which hold every second of an
+    // Returns the window as two unsigned halves of 32 bits, which hold every second of an
     // identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
@@ -203,8 +202,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
 }
 
 // Sets *word to the word of a slot that has used nothing of a window: all earlier ticks count as
-// used. Returns false if the window begins before the layout's tick 1 or after its last, or the
-// node id does not fit.
+// used. False if the window begins before the layout's tick 1 or after its last, or the node id
+// does not fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
@@ -214,7 +213,7 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 // Returns the reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if
 // the window was changing. A layout that holds every node id up to `last_node`, the last one that
 // the slots may get, holds the window. For other layouts, a window that is the same before and
-// after was open all the time, unless windows repeat. They never repeat under leases or with one
+// after was open all the time, unless windows repeat. Windows never repeat under leases or with one
 // range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,

@@ -1,4 +1,4 @@
-// The state's format on disk, and decisions by it: for a start, a reload and a change of the range.
+// Codes the state's format on disk, and decides by it on a start, a reload and a change of range.
 
 #include "core/window/window_state.h"
 

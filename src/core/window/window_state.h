@@ -1,4 +1,4 @@
-// What a server remembers about its windows, as bytes and as decisions.
+// Encodes what a server remembers about its windows, and decides by it.
 //
 // For each range of node ids the state has a second ("written end") before which this data
 // directory may have issued identifiers. The server writes the state before it uses the window that
@@ -7,10 +7,10 @@
 //
 // Other servers may have issued identifiers under the same node ids since: a copy of the directory,
 // a server promoted in place of this one, one configured with these node ids, or this directory
-// itself before its disk was rolled back. The state cannot know of them. But each of them stopped
-// before this server started, and their clocks differ by less than the tolerated difference. So a
-// start holds off for this difference, unless the state proves that no other server ran in between;
-// see PlanStart.
+// itself before its disk was rolled back. The state cannot know of those servers. But each of them
+// stopped before this server started, and all clocks differ by less than the tolerated difference.
+// So a start holds off for this difference, unless the state proves that no other server ran in
+// between; see PlanStart.
 
 #pragma once
 
@@ -37,8 +37,7 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// The static node ids of a server: consecutive ranges of one size. One range is in use; see
-// ChooseRange.
+// A server's static node ids are consecutive ranges of one size. ChooseRange chooses one to use.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -68,9 +67,8 @@ struct WrittenEnd {
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
 
-// Identifies a file: a copy has another inode, or an inode made at another instant. The device
-// number counts only in file systems without birth times, because a restart of the machine can
-// change it.
+// Identifies a file: a copy has another inode, or an inode made at another instant. A restart of
+// the machine can change device numbers, so they count only without birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -125,8 +123,8 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
                              Second end) noexcept;
 
 // Returns the second from which the ring `after` lacks a secret, 0 if it lacks none. The ring
-// `before` lacked a secret from `differs_from` on. The result is 0 if the two rings' secrets differ
-// from that second on: only a coordinator can say whether the new secret is the right one.
+// `before` lacked a secret from the second `differs_from` on. The result is 0 if the two rings'
+// secrets differ from that second on: only a coordinator knows whether the new secret is right.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
@@ -194,9 +192,8 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // A clean stop of a server with static node ids.
 struct Stop {
-    // The machine's boot, from which its uptime counts, mixed with the place of the last
-    // checkpoint. Every run of PostgreSQL in the directory changes this place, even without this
-    // library. 0: unknown.
+    // The machine's boot, from which its uptime counts, mixed with the last checkpoint's place.
+    // Every run of PostgreSQL in the directory moves it, even without this library. 0: unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
@@ -205,11 +202,11 @@ struct Stop {
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// One attempt to write the state. A run is one life of shared memory. It draws a random number and
-// counts its attempts from there, including failed ones, whose writes may become visible later. The
-// server moves the number to the marker once the state is durable, and before anything relies on
-// the state. While the marker shows `mark` or still `follows`, everything in use relies on this
-// state or an earlier one.
+// One attempt to write the state. A run is one life of shared memory. A run draws a random number
+// and counts its attempts from there. A failed attempt counts too, because its write may become
+// visible later. The server moves the number to the marker once the state is durable, and before
+// anything relies on the state. While the marker shows `mark` or still `follows`, everything in use
+// relies on this state or an earlier one.
 struct WriteRecord {
     uint64_t mark;     // 0: none; the state then counts as missing
     uint64_t follows;  // the marker's former value; 0: none
@@ -226,8 +223,8 @@ struct WriteRecord {
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// A random number that the holder chooses for each acquisition. Only the holder of a lease knows
-// both this number and the lease's id.
+// The holder chooses this random number for each acquisition. Only the holder of a lease knows both
+// this number and the lease's id.
 struct Incarnation {
     uint64_t words[2];
 
@@ -244,8 +241,7 @@ struct Lease {
     bool refused;  // the coordinator no longer renews it
 
     // When the holder asked the coordinator, and when a lease that started at this moment would
-    // end. The lease may start later, so it ends at `lasts_until_ms` or later, whatever the clocks
-    // show.
+    // end. The lease may start later, so it ends at `lasts_until_ms` or later by every clock.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -282,8 +278,7 @@ struct WindowState {
     // second, other servers may have used any common node ids.
     Second floor;
     // When a start found this directory to be a copy. The state keeps this until the operator
-    // acknowledges the copy; a start in a copy of this directory sets it again. 0: not a copy, or
-    // acknowledged.
+    // acknowledges the copy. A start in a further copy sets it again. 0: no such copy.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -312,8 +307,8 @@ struct WindowState {
     void TakeBack(Second end) noexcept;
 
     // Only TakeBack lowers an end, and never below the end that was written when the window opened.
-    // These fields belong to the last announced window, which has ends[0]. They exist only in
-    // memory: a state read from disk takes nothing back.
+    // These fields belong to the last announced window, which has ends[0]. These fields exist only
+    // in memory: a state read from disk takes nothing back.
     Second announced_start{};  // 0: there is no announcement, or the server took it back
     Second end_before{};       // the written end of its node ids when the window opened
 
@@ -386,9 +381,8 @@ struct Start {
 };
 
 // Sets the moment from which the hold-off counts: the server's start, or the present if the server
-// may have been promoted since, because another server ran until the promotion. It is also the
-// present if the wall clock was ahead at the start and set right since: others ended before the
-// start.
+// may have been promoted since, because another server ran until the promotion. If the wall clock
+// was ahead at the start and set right since, it sets the present: others ended before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -415,24 +409,23 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // of the hold-off, until a start of another postmaster holds off by its clock.
 //
 // The server need not wait if a proof shows that no other server has used the node ids since its
-// own stop. Every other server holds off from its own start, which came after that stop. So none
-// has issued anything if less than the tolerated difference passed from the stop to this start. The
-// proof takes a stop of this directory, this boot and all of these node ids, which is also the last
-// write of all. If a later write exists, the disk was rolled back to this stop, and another run may
-// have opened a window. PostgreSQL must not have run here otherwise since the stop: a coordinator
-// may have leased the unused node ids. Both clocks must agree, because a virtual machine's uptime
-// omits the time for which its host paused it.
+// own stop. Every other server holds off from its own start, which came after that stop. So no
+// other server has issued anything if less than the tolerated difference passed from the stop to
+// this start. The proof takes a stop of this directory, this boot and all of these node ids, which
+// is also the last write of all. If a later write exists, the disk was rolled back to this stop,
+// and another run may have opened a window. PostgreSQL must not have run here otherwise since the
+// stop: a coordinator may have leased the unused node ids. Both clocks must agree, because a
+// virtual machine's uptime omits the time for which its host paused it.
 //
 // Other servers hold off by their own tolerated difference, which may have changed over time. Of
-// this server's values in the stopped run and since this start, the proof uses the smallest and the
+// this server's values in the stopped run and since this start, the proof uses the smallest. The
 // hold-off uses the largest.
 //
 // No window may open while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Returns whether a start resumes a lease of the state on disk, from the written end of its node
-// ids on. During recovery none resumes. docs/design.md, "Resuming a lease", gives the reason for
-// each condition.
+// Returns whether a start outside recovery resumes a lease of the state on disk, from the written
+// end of its node ids on. docs/design.md, "Resuming a lease", gives the reasons.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Returns whether a window may open at this second and uptime; see OpensAt and StartPlan.

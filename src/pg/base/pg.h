@@ -1,6 +1,5 @@
-// The only file that includes PostgreSQL's headers, which are C without extern "C" guards. Include
-// this file first: postgres.h replaces printf and its relatives by macros, which break a later
-// <cstdio>.
+// Only this file includes PostgreSQL's headers, which are C without extern "C" guards. Include it
+// first: postgres.h replaces printf and its relatives by macros, which break <cstdio>.
 
 #pragma once
 

@@ -5,8 +5,7 @@
 #include "pg/base/pg.h"
 
 // Describes a worker that runs this function of the library while the server is not in recovery.
-// The postmaster restarts it `restart_seconds` after its end. pg_stat_activity shows it, with or
-// without a database.
+// The postmaster restarts it `restart_seconds` after its end. pg_stat_activity shows it.
 static inline BackgroundWorker background_worker(const char* function, const char* name,
                                                  int restart_seconds) {
     BackgroundWorker worker{};

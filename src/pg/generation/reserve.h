@@ -16,8 +16,7 @@ enum class SlotChoice : uint8 {
 // raises an ERROR. The caller has called require_generator.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
-// Reserves Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller has
-// called require_snowflake.
+// Reserves Snowflake numbers, from the lowest slot with room. Call require_snowflake before.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
 // Reserves 53-bit numbers, from the backend's own slot. The caller has called require_generator53.

@@ -7,8 +7,7 @@
 //
 // A backend drops a batch when its statement ends or the coarse clock ticks, which happens every 1
 // to 10 ms depending on the kernel. So an identifier is older than its call by at most one tick of
-// the layout plus one tick of the coarse clock. The batch belongs to this process, as in
-// prefetch.h.
+// the layout plus one tick of the coarse clock. This process owns it, as in prefetch.h.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

@@ -1,7 +1,7 @@
 // Each request runs in its own process, which ends with the request. libpq trusts the server about
-// the length and number of messages and the rounds of a password hash. It also waits
-// uninterruptibly, for a name server or the end of an encrypted connection. None of that affects
-// the worker:
+// the length and number of messages and the rounds of a password hash. libpq also waits
+// uninterruptibly, for a name server or an encrypted connection's end. The worker is safe from
+// that:
 //
 //   time     at the deadline, a shutdown or a reload the worker kills the process
 //   memory   the kernel limits it to kMemory beyond its start (on Linux)
@@ -43,13 +43,13 @@ static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
 static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
 
-// Enough for the certificates of all authorities; an answer takes some hundred bytes.
+// Enough for the certificates of all authorities. An answer takes less than a kilobyte.
 static constexpr rlim_t kMemory = 32 << 20;
 
 // The seconds to try each host of the connection string, unless the string sets them.
 static constexpr char kConnectTimeout[] = "3";
 
-// Settings for the session, which override those of role and database. Requests need this isolation
+// These settings of the session override those of role and database. Requests need this isolation
 // level. Abandoned requests must end to free their connections.
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
@@ -124,8 +124,8 @@ static char* rotated(const char* list, uint32 first) {
 }
 
 // Parameters before the connection string are defaults; those after it override it. Returns false
-// if the string cannot be parsed. No message quotes it or libpq's error, because any part may
-// belong to a password: in a URI, a password with / or @ becomes port or host.
+// if libpq cannot parse the string. No message quotes the string or libpq's error, because any part
+// may belong to a password: in a URI, a password with / or @ becomes port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -177,9 +177,9 @@ static void parse_upstream(Parameters* parameters) {
 // From here on the process must not touch the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
     // The process ends with the worker, however the worker ends, and at the latest by its own
-    // alarm. An immediate stop signals the worker's whole group, and ends this process too. A
-    // shutdown may send a second signal after the worker has begun to give its leases back. So on a
-    // shutdown the worker decides.
+    // alarm. An immediate stop signals the worker's whole group, and so ends this process too. A
+    // shutdown may send a second signal after the worker has begun to give its leases back. So the
+    // worker decides when a shutdown ends this process.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -304,7 +304,7 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
     const randflake::Ms round_trip = answer.answered_at - answer.asked_at;
-    // The clocks are read to the millisecond.
+    // Both servers read their clocks to the millisecond.
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 

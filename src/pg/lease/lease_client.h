@@ -1,4 +1,4 @@
-// The lease worker's requests to its coordinator.
+// Sends the lease worker's requests to its coordinator.
 
 #pragma once
 
@@ -14,8 +14,8 @@ struct LeaseResult {
     randflake::CoordinatorClock clock;  // of a grant or a renewal
     LeaseProblem problem;               // kNone: the coordinator has committed the request
     // With another problem: the reason in printable UTF-8, and the second before which the
-    // coordinator grants no lease; 0: unknown. A truncated message loses its end, which may be half
-    // a character.
+    // coordinator grants no lease; 0: unknown. A truncated message loses its end, maybe half a
+    // character.
     char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;
 };
@@ -36,7 +36,7 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
 // Asks the server that "primary_conninfo" names, see WhichServer. False without an answer.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
-// What the coordinator of "randflake.registry" knows about this server's node ids.
+// The coordinator of "randflake.registry" knows this about this server's node ids.
 struct Announced {
     int64 servers;  // other servers that announced some of them
     int64 leases;   // in force

@@ -1,4 +1,4 @@
-// The coordinator's SQL functions in C. They work without preloading.
+// Defines the coordinator's SQL functions in C, which work without preloading.
 
 #include "pg/base/sql_function.h"
 #include "pg/lease/lease_look.h"
@@ -34,11 +34,11 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // Two files of every data directory that the server never replaces. One never changes, so even
-    // a file system that knows only the last change gives it a time. The other changes constantly,
-    // so a restore into the same directory recreates it, unless the restore overwrites files in
-    // place. File systems reuse inode numbers, so its birth time counts too, or its last change
-    // without birth times.
+    // The server never replaces two files of every data directory. PG_VERSION never changes, so
+    // even a file system that knows only the last change gives it a time. pg_control changes
+    // constantly, so a restore into the same directory recreates it, unless the restore overwrites
+    // files in place. File systems reuse inode numbers, so times of birth count too, or without
+    // them the last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

@@ -1,13 +1,12 @@
 // A process can connect to one database only, so a launcher lists the databases and starts a worker
 // in each, one after the other. The launcher ends after an answer from every database. Until then
-// it asks again every second. Any failure means no result, and node ids stay closed.
+// it asks again every second. After any failure there is no result, and node ids stay closed.
 //
 // Workers are superusers in databases of other owners. So they read tables from storage, without
-// SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part. They
-// override the settings of a database where these matter. Only a superuser can create the
-// extension; workers ignore a table of that name outside it. A worker waits only for ACCESS
-// EXCLUSIVE locks, and briefly. So it soon ends, and needs no SIGTERM, which would log a FATAL
-// error.
+// SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part.
+// Workers override those settings of a database that matter. Only a superuser can create the
+// extension; workers ignore tables outside it. A worker waits only for ACCESS EXCLUSIVE locks, and
+// briefly. So it soon ends, and needs no SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -89,7 +88,7 @@ public:
     int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
     int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
 
-    // Half-open; without a bound it extends to the limit of its type.
+    // Returns a half-open range. Without a bound the range extends to the limit of its type.
     Bounds Range(const char* name, Oid type) const {
         const bool is_long = type == INT8RANGEOID;
         RangeBound from, to;
@@ -193,7 +192,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     look->AddPool(seen, ToUnix(wall_clock_second()));
 }
 
-// Out of line: its variables must not live in the function that catches the error.
+// This function is out of line, because its variables must not live where code catches an error.
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();
@@ -207,7 +206,7 @@ void randflake_look_at_database_main(Datum database) {
     memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
-    // These do not depend on a database's settings.
+    // The worker sets these whatever a database's settings are.
     for (const auto& [name, value] :
          {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
           std::pair{"default_transaction_isolation", "read committed"},
@@ -249,7 +248,7 @@ struct Database {
 };
 }  // namespace
 
-// All databases except those being dropped: no session can connect to these, or lease from them.
+// Lists all databases except those being dropped. No session can connect to a dropped database.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
@@ -321,7 +320,7 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
-// Returns false if it could not look at some database.
+// Returns false if a worker could not look at some database.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
     Second free_at[kMaxRanges]{};

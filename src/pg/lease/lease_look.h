@@ -1,4 +1,4 @@
-// The coordinator's functions and the look for coordinators share this.
+// Shares a function between the coordinator and the look for coordinators.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// One request to the coordinator over libpq. core/lease/lease_answer.h judges the answer.
+// Sends one request to the coordinator over libpq. core/lease/lease_answer.h judges the answer.
 
 #include "pg/lease/lease_request.h"
 
@@ -137,7 +137,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// Returns true with the number in a column of the first row.
+// Runs a command. Returns true, and the number in a column of the first row.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&

@@ -1,4 +1,4 @@
-// One request to the coordinator by libpq, and the check of its whole answer.
+// Sends one request to the coordinator by libpq, and checks the whole answer.
 
 #pragma once
 
@@ -34,7 +34,7 @@ struct CoordinatorAnswer {
     randflake::UptimeMs asked_at, answered_at;  // with kNone
 };
 
-// Connects with these parameters of PQconnectdbParams, and asks. Raises no errors. It blocks, and
-// its memory is unlimited: run it in a process that others can end (lease_client.cpp).
+// Connects with these parameters of PQconnectdbParams, and asks. Raises no errors. The call blocks,
+// and its memory is unlimited: make it in a process that others can end (lease_client.cpp).
 void lease_request(const char* const* keywords, const char* const* values,
                    const CoordinatorRequest& request, CoordinatorAnswer* answer);

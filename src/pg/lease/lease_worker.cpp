@@ -1,9 +1,9 @@
-// The lease worker: a background process that maintains this server's leases of node ids.
-// core/lease/lease_holder.h decides its actions, and core/server/server.h their order. This file
-// has the coordinator, the log and the waits.
+// Runs the lease worker, a background process that maintains this server's leases of node ids.
+// core/lease/lease_holder.h decides its actions, and core/server/server.h decides their order. This
+// file talks to the coordinator, logs and waits.
 //
-// Even if this process fails, no identifier leaves the lease. At shutdown it seals the window. It
-// gives its leases back if the coordinator answers; else the state keeps them for the next start.
+// Even if this process fails, no identifier leaves the lease. At shutdown the worker seals the
+// window. The worker gives its leases back if the coordinator answers; else the state keeps them.
 
 #include "pg/lease/lease_worker.h"
 
@@ -237,8 +237,8 @@ static void release_all() {
 
 // --- the loop --------------------------------------------------------------------------------
 
-// Gives back node ids that this server itself used under a clock that was ahead. They count as
-// used, so the coordinator prefers other node ids.
+// Gives back node ids that this server itself used under a clock that was ahead. The node ids count
+// as used, so the coordinator prefers others.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -288,7 +288,7 @@ static constexpr randflake::Ms kClockInterval = 500;
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    // There is no query to cancel. Not pqsignal, whose type differs since PostgreSQL 19.
+    // There is no query to cancel. The type of pqsignal differs since PostgreSQL 19.
     signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);

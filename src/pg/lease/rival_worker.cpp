@@ -1,5 +1,5 @@
-// A background process that looks for other running servers with this server's static node ids,
-// twice a minute while this server is out of recovery. It asks
+// Runs a background process that looks for other running servers with this server's static node
+// ids, twice a minute outside recovery. The process asks
 //
 //   the server in "primary_conninfo": a former primary, or a standby promoted beside this one, may
 //     still generate. It may also be this server, through an address that moves with the primary.
@@ -7,7 +7,7 @@
 //     were promoted at the same time. So this process takes a server on this timeline for this one.
 //   the coordinator in "randflake.registry", to which other servers announce their node ids.
 //
-// It shows and logs what it finds; all servers keep generating.
+// The process shows and logs what it finds; all servers keep generating.
 
 #include "pg/lease/rival_worker.h"
 

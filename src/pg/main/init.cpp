@@ -37,7 +37,7 @@ static void on_shmem_request() {
     shmem_request();
 }
 
-// Exit status 0 is a clean stop; after a crash of the server or a backend it differs.
+// Only a clean stop has exit status 0. A crash of the server or a backend has another status.
 static void on_exit(int status, Datum) {
     if (status == 0)
         server_stop();

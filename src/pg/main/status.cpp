@@ -1,5 +1,5 @@
-// The functions behind the views randflake_status and randflake_slots. They take no lock that
-// generating backends wait for.
+// Defines the functions behind the views randflake_status and randflake_slots. Generating backends
+// wait for no lock that they take.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -59,7 +59,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Randflake numbers a second for the server's node ids, less those that earlier secrets claim.
+// Returns the numbers a second of the server's node ids, less those that earlier secrets claim.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =

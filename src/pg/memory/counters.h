@@ -21,13 +21,13 @@ struct Counters {
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
     // The latest clock that Randflake and 53-bit numbers saw, and the latest that Snowflake saw.
-    // Processes write these once a second or tick and read them at every reservation, so each has
-    // its own cache line.
+    // Processes write these once a second or tick and read them at every reservation: each has its
+    // cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
 
-// Call after reserving numbers in a slot of Randflake, of Snowflake, of 53-bit numbers.
+// Call one of these after reserving numbers in a slot of that family.
 void count_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_snowflake_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_53_reservation(Slot& slot, const randflake::Reservation& reservation);

@@ -1,4 +1,4 @@
-// The leases as messages and views show them, in a server that leases its node ids.
+// Reports leases to messages and views, in a server that leases its node ids.
 
 #pragma once
 
@@ -10,8 +10,7 @@
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
 // Why the worker's last attempt gave no usable lease. Every caller of randflake_generate() may see
-// this. The text beside it names hosts and quotes the coordinator: only pg_monitor and the log get
-// it.
+// it. The text beside it names hosts and quotes the coordinator, for pg_monitor and the log.
 enum class LeaseProblem : uint8_t {
     kNone,
     kSettings,  // no secret, or no valid connection string
@@ -24,8 +23,8 @@ enum class LeaseProblem : uint8_t {
     kUsed,      // this server itself used the node ids up to a later second
 };
 
-// What messages and views show. In shared memory, protected by its own spinlock, so that neither
-// messages nor the worker wait for a disk.
+// This report is in shared memory. Its own spinlock protects it, so that neither messages nor the
+// worker wait for a disk.
 struct LeaseReport {
     slock_t mutex;
     randflake::Lease open, next;  // of ServerMemory's holder
@@ -46,7 +45,7 @@ void lease_init_report();
 // Returns a copy of the report, for messages and views; do not use its mutex.
 LeaseReport lease_report();
 
-// Wakes the worker, after secrets were added.
+// Wakes the worker after an addition of secrets.
 void lease_wake_worker();
 
 void lease_show(const randflake::LeaseHolder& holder);

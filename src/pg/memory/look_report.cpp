@@ -1,4 +1,4 @@
-// Processes copy the report in and out under its spinlock, and hold it for nothing else.
+// Processes hold the report's spinlock only while they copy the report in or out.
 
 #include "pg/memory/look_report.h"
 

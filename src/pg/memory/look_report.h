@@ -1,4 +1,4 @@
-// The state and results of the look for coordinators that leased this server's static node ids.
+// Reports the look for coordinators that leased this server's static node ids.
 // core/lease/pool_look.h explains when and why the server looks.
 
 #pragma once
@@ -7,7 +7,7 @@
 
 #include "core/lease/pool_look.h"
 
-// In shared memory, protected by its own spinlock, a leaf. Zero means that no look has started.
+// This report is in shared memory. A spinlock of its own, a leaf, protects it. Zero: no look yet.
 struct LookReport {
     slock_t mutex;
     int launcher;                     // its pid; 0: none
@@ -37,7 +37,7 @@ void look_start();
 
 // --- for the launcher and its workers
 
-// Records a failure, or with an empty text none. Ignored if `question` is no longer the last one.
+// Records a failure, or with an empty text none, if `question` is the last one.
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 

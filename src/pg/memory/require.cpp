@@ -1,4 +1,4 @@
-// The errors of a server that lacks something, for failing calls, the log at the start, and views.
+// Words the errors of a server that lacks something, for calls, views and the log at the start.
 
 #include "pg/memory/require.h"
 

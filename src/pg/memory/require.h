@@ -1,5 +1,5 @@
-// Preconditions of SQL functions. Each raises an ERROR with the remedy if this server does not meet
-// it. All are fixed while the server runs, so a backend checks them once.
+// Preconditions of SQL functions. Each function raises an ERROR with the remedy if this server does
+// not meet its condition. No condition changes while the server runs, so a backend checks it once.
 
 #pragma once
 
@@ -16,13 +16,13 @@ void require_generator();
 // Returns the missing setting that keeps a preloaded server from generating; null without one.
 const ErrorText* missing_setting();
 
-// Requires the same, and known node ids must fit in the layout of 53-bit identifiers.
+// Requires that this server can generate, and that known node ids fit in 53-bit identifiers.
 void require_generator53();
 
 // Requires that node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
 void require_nodes53(int64 first_node_id);
 
-// Logs if none of the server's node ids fit in this layout.
+// Logs a line if none of the server's node ids fit in this layout.
 void log_nodes53();
 
 // Requires that this server can generate Snowflake numbers, which need no secret: preloaded, with

@@ -1,4 +1,4 @@
-// All numeric settings, and the coordinator's. pg/main/init.cpp has the others defined, too.
+// Defines all numeric settings, and the coordinator's. Other files define theirs.
 
 #include "pg/memory/settings.h"
 
@@ -30,7 +30,7 @@ static constexpr ErrorText kTwoSources = {
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
 // Each reload calls this for both settings. Only the postmaster warns, once until an operator
-// unsets one of them.
+// unsets one of the two settings.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
@@ -44,7 +44,7 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
 }
 
 // Returns whether the next start will have a node id, as far as the server knows. A pending change
-// set it, unset it, or changed its value; only the start can tell which.
+// may set, unset or change the node id. Only the start can tell which.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }
@@ -77,7 +77,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// In the postmaster, which sees each new value before its children.
+// Only the postmaster uses these. The postmaster sees each new value before its children.
 static bool started;
 static SkewRange skew_since_start;
 

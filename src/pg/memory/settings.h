@@ -15,8 +15,8 @@ extern char* setting_coordinator;   // connection string, empty when unset
 extern char* setting_registry;      // the same
 extern int setting_max_clock_skew;  // milliseconds
 
-// Call while the server preloads the library. An impossible value is FATAL and stops the start, and
-// so are settings that contradict each other.
+// Call while the server preloads the library. Impossible values, and settings that contradict each
+// other, are FATAL and stop the start.
 void settings_define();
 void settings_check();
 

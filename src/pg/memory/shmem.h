@@ -99,7 +99,7 @@ static inline Slot& randflake53_slot(uint32 i) {
     return shared->slots[2 * shared->slot_count + i];
 }
 
-// Count 0 without a secret. Reserve first, then read the ring; see UseReserved.
+// Count 0 without a secret. Callers reserve first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }

@@ -19,7 +19,7 @@ using randflake::WindowProblem;
 using randflake::WindowState;
 using randflake::WindowTrouble;
 
-// How often failed attempts are logged.
+// The server logs failed attempts at most once in this time.
 static constexpr randflake::Ms kLogInterval = 10000;
 
 void window_init_report() {

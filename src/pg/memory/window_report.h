@@ -1,4 +1,4 @@
-// Why there is no window, for messages, and log entries about the state on disk.
+// Reports to messages why there is no window, and logs what concerns the state on disk.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "pg/base/error_text.h"
 #include "pg/window/file_identity.h"
 
-// The last attempt to open or extend the window. In shared memory, protected by its own spinlock,
-// because the process that makes an attempt may hold the window lock while it waits for the disk.
+// Reports the last attempt to open or extend the window. The report is in shared memory and has its
+// own spinlock, because a process may hold the window lock while it waits for the disk.
 struct WindowReport {
     slock_t mutex;
     bool started;               // the server has read the state; then the next two are valid
@@ -28,8 +28,8 @@ struct WindowReport {
 void window_init_report();
 
 // Returns whether this data directory is a copy that the operator has not acknowledged. *found_at
-// is when the server found it, or 0 before the server has written that down. Reads the disk until
-// the server reads the state for the first identifier.
+// is when the server found the copy, or 0 before the server has recorded this time. Reads the disk
+// until the server reads the state for the first identifier.
 bool window_of_copy(TimestampTz* found_at);
 void window_record_acknowledged();
 
@@ -39,7 +39,7 @@ WindowReport window_report();
 // Returns the error for secrets other than those that made identifiers before the written end.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
-// Only for the holder of the window lock. All but the last function assert it.
+// Only the holder of the window lock calls these. All but the last function assert the lock.
 
 void window_record_trouble(const randflake::WindowTrouble& trouble);
 void window_record_failure(const FileFailure& failure);
@@ -50,5 +50,5 @@ void window_log_range(const randflake::NodeRanges& ranges, uint32 before, uint32
                       randflake::Second now);
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
-// Also for the exiting postmaster, which takes no spinlocks.
+// The exiting postmaster, which takes no spinlocks, may call this too.
 void window_log_failure(const FileFailure& failure);

@@ -1,4 +1,4 @@
-// The secrets pass through three places. None of them keeps the text:
+// The secrets pass through three places. None of these places keeps the text:
 //
 //   the setting   The check hook parses the value, passes the key on in the hook's `extra`, and
 //                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
@@ -106,8 +106,8 @@ static int file_hint() {
         "directory.");
 }
 
-// PostgreSQL's rules for its TLS key: a regular file, owned by the server's user without access for
-// others, or by root with at most read access for the group.
+// Applies PostgreSQL's rules for its TLS key. The file must be regular. Its owner is the server's
+// user, and others have no access; or its owner is root, and its group may at most read.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
@@ -227,7 +227,7 @@ SecretList secret_read_again() {
     return read_secret_file(setting_secret_file, ERROR);
 }
 
-// HMAC-SHA-256, under a secret, of a fixed text and further bytes.
+// Computes HMAC-SHA-256, under a secret, of a fixed text and further bytes.
 static void hmac_of_text(const randflake::Key& key, const char* text, const uint8* more,
                          size_t more_length, uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);

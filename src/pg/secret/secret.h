@@ -29,7 +29,7 @@ void secret_keep_added();
 randflake::SecretList secret_read_again();
 
 // A fingerprint distinguishes secrets and reveals nothing of them: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. It is never an encrypted block, which might be an identifier in
+// HMAC-SHA-256 over a fixed text. It is no encrypted block, because that might be an identifier in
 // use. From the second secret on, the secret's time and the previous fingerprint follow the text.
 // So two servers with the same fingerprint agree about everything up to that secret. For backends
 // only: the server's crypto library needs a resource owner, which the postmaster lacks.
@@ -38,17 +38,18 @@ randflake::SecretList secret_read_again();
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
-// A fingerprint as 16 hexadecimal digits; palloc'd.
+// Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
 // Returns the fingerprint, and from the second secret on "@" and its first Unix second; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
-// All fingerprints and times in one text, as a coordinator expects them; palloc'd.
+// Returns all fingerprints and times in one text, as a coordinator expects them; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
-// The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256. The
-// HMAC's key is a secret; its text is the use, a zero byte and a label. For backends only.
+// Returns the key of a permutation (core/identifier/feistel.h): the first 16 bytes of an
+// HMAC-SHA-256. The HMAC's key is a secret; its text is use, zero byte and label. For backends
+// only.
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);

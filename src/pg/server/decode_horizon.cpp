@@ -1,4 +1,4 @@
-// Reads the state on disk if shared memory lacks the horizon. A failed read is an error.
+// Reads the state on disk if shared memory lacks the horizon. If this fails, raises an error.
 
 #include "pg/server/decode_horizon.h"
 

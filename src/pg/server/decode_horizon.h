@@ -1,4 +1,4 @@
-// Whether this server lacks secrets, according to a coordinator or the state on disk.
+// Answers whether this server lacks secrets, by a coordinator's word or the state on disk.
 
 #pragma once
 
@@ -16,8 +16,8 @@ static inline randflake::Second secrets_decode_horizon() {
     return likely(second.count != 0) ? second : secrets_read_decode_horizon();
 }
 
-// Raises the ERROR with the remedy: the server cannot be certain about an identifier if it reads
-// that second or a later one in it, or if no secret made it. `raw` is null in the latter case.
+// Raises the ERROR with the remedy: the server cannot be certain about an identifier of that second
+// or later, or of no secret. `raw` is null in the latter case.
 [[noreturn]] void raise_secret_lacking();
 static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
     const randflake::Second before = secrets_decode_horizon();

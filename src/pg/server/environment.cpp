@@ -1,4 +1,4 @@
-// The environments of processes that can take locks, and of the postmaster.
+// Implements the environments of processes that can take locks, and of the postmaster.
 
 #include "pg/server/environment.h"
 
@@ -61,7 +61,7 @@ SteadyMs Environment::Steady() {
 randflake::Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// Includes the value of this process, unless it read the configuration before the postmaster did.
+// Includes this process's value, unless it read the configuration before the postmaster.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -157,8 +157,8 @@ constinit Server<ServerEnvironment> server{environment};
 // --- the postmaster ----------------------------------------------------------------------------
 
 namespace {
-// The postmaster has no PGPROC, so it can take no lock; code that needs one does not compile. It
-// runs exit callbacks after the exit of all its children.
+// The postmaster has no PGPROC, so it can take no lock; code that needs one does not compile. The
+// postmaster runs exit callbacks after the exit of all its children.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;
@@ -193,8 +193,8 @@ static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// Returns whether the server is or was a standby, or recovers from an archive. Then a promotion may
-// end recovery at any time after the start.
+// Returns whether the server is or was a standby, or recovers from an archive. In these cases a
+// promotion may end recovery at any time after the start.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;

@@ -1,4 +1,4 @@
-// PostgreSQL as the environment of core/server/server.h: an LWLock, files, shared memory, clocks.
+// Makes PostgreSQL the environment of core/server/server.h: LWLock, files, shared memory, clocks.
 
 #pragma once
 

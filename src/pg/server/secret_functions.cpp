@@ -1,5 +1,5 @@
-// SQL functions of the secrets: they show this server's secrets, as fingerprints only, and add
-// further ones from the file while the server runs.
+// Defines SQL functions that show this server's secrets, as fingerprints only, and add secrets from
+// the file while the server runs.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

@@ -1,4 +1,4 @@
-// The type randflake: time and node id. These functions need no secret.
+// Defines functions of the type's time and node id. They need no secret.
 
 #include "core/identifier/layout.h"
 #include "pg/base/sql_function.h"

@@ -1,6 +1,6 @@
-// The type randflake: its hash, for hash joins, grouping, hash indexes and hash partitions. It is
-// PostgreSQL's hash of the stored bytes. PostgreSQL's hash of bigint would fold the upper half onto
-// the lower, and seconds and sequence numbers of busy servers would cancel out.
+// Defines the hash of the type randflake, for hash joins, grouping, hash indexes and hash
+// partitions. The hash is PostgreSQL's hash of the stored bytes. PostgreSQL's hash of bigint folds
+// the upper half onto the lower: seconds and sequence numbers of busy servers would cancel out.
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

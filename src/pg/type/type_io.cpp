@@ -1,4 +1,4 @@
-// The type randflake: input, output, casts, and new values.
+// Defines input, output, casts and new values of the type randflake.
 
 #include "core/identifier/id_text.h"
 #include "core/secret/secret_ring.h"
@@ -119,7 +119,7 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
     uint64 id;
-    // Mostly a driver that sends text in binary without knowing the type.
+    // A driver that does not know the type may send text in binary.
     if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
                                 &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -144,11 +144,11 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
-// Planner support of casts to the type: turns the cast of a constant into a constant of the type,
-// as the parser does with the text form. So the planner prunes partitions, and postgres_fdw and
-// other code that looks for constants finds one. The casts are STABLE, not IMMUTABLE, because they
-// depend on the secret: a plan may contain their results, a stored expression may not. So
-// expressions outside a statement's plan, such as those of indexes, stay unchanged.
+// Supports the planner: turns the cast of a constant into a constant of the type, as the parser
+// does with the text form. So the planner prunes partitions, and postgres_fdw and other code find a
+// constant. The casts are STABLE, not IMMUTABLE, because they depend on the secret: a plan may
+// contain their results, a stored expression may not. So expressions outside a statement's plan,
+// such as those of indexes, stay unchanged.
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

@@ -15,14 +15,14 @@
 // too, a constraint refuses it, and no option of a restore disables that constraint. If the
 // operator adds the missing secret afterwards, the values restored under the other secrets stay
 // wrong. The second table still lacks the entry, so the database stays unusable. If the server has
-// the secret, a row that arrives in the first table adds its twin to the second.
+// the secret, a trigger copies a row of the first table to the second.
 //
 // The operator may create the extension before the server has a secret. The first value that a role
 // makes or reads in then binds the database, if the role may execute randflake_bind_secret(). A
 // restore that loads rows of other tables first binds the database to this server's secret, and the
 // dump's entry is the different row, as above. Or randflake_key_check already has the dump's entry.
-// So a session binds nothing while that table has an entry of another secret. During the check it
-// locks both tables against transactions that add one.
+// So a session binds nothing while that table has an entry of another secret. During the check the
+// session locks both tables against transactions that add such an entry.
 //
 // The first value of a further secret adds that secret's entry, whatever the role: the database is
 // bound already. No transaction waits for another: each one that does not see the entry adds it, so
@@ -76,7 +76,7 @@ struct Known {
 };
 }  // namespace
 
-// For the tables as they are, and as a historic snapshot sees them.
+// The first is for the current tables, the second for a historic snapshot.
 static Known known_now;
 static Known known_in_history;
 
@@ -219,7 +219,7 @@ static bool may_bind_first(Oid function) {
 
 // --- errors -----------------------------------------------------------------------------------
 
-// Why this command cannot bind a database that has no entry, as a sentence.
+// Returns a sentence that says why this command cannot bind a database without an entry.
 static const char* binding_obstacle(TypeUse use) {
     if (use == TypeUse::kOutput)
         return "Only values that are made or read in bind it.";
@@ -503,11 +503,11 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// Trigger before the insertion of a row into either table, and before the update or deletion of a
-// row of the key table. It skips an inserted row that exists already: a dump inserts the row that
-// CREATE EXTENSION made. A different row stays in the key table, as above. If the server has this
-// row's secret, the trigger adds the row to the other table too, so that the rest of the restore is
-// readable.
+// This trigger runs before the insertion of a row into either table, and before the update or
+// deletion of a row of the key table. The trigger skips an inserted row that exists already: a dump
+// inserts the row that CREATE EXTENSION made. A different row stays in the key table, as above. If
+// the server has this row's secret, the trigger adds the row to the other table too, so that the
+// rest of the restore is readable.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -545,8 +545,8 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 
 // Checks a row of randflake_key_check, as its constraint. Returns true, or raises an ERROR if the
 // database, or the data with this fingerprint, belongs to a secret that the server lacks. A server
-// without a secret does not know the order of fingerprints: then one of the database's must equal
-// this one.
+// without a secret does not know the fingerprints' order: then one of the database's must equal
+// this.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -570,7 +570,7 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(true);
 }
 
-// B-tree sort support: that of bigint. Refuses to sort values if it can read none of them.
+// Sorts by bigint's B-tree sort support. Refuses to sort if the server can read no value.
 SQL_FUNCTION(randflake_sortsupport);
 Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);

@@ -1,9 +1,9 @@
-// Planner estimates for <, <=, > and >= of the type randflake.
+// Estimates <, <=, > and >= of the type randflake for the planner.
 //
 // PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types; for
 // other types they take the middle. A value is stored as a bigint in the same order, so this code
-// shows column and constant to them as bigint. The operator stays the type's: by it they find the
-// column's statistics and the ends of its indexes.
+// shows column and constant to the estimators as bigint. The operator stays the type's, because the
+// estimators find the column's statistics and the ends of its indexes by the operator.
 //
 // The planner combines two bounds to a range only if the operators name PostgreSQL's estimators. So
 // a lower bound here looks for an upper bound on the same column and answers for both: P(lower <= x

@@ -3,7 +3,7 @@
 //
 // PostgreSQL shows node trees to every role, and a constant in them is the stored number: second,
 // node id and sequence. A role that can turn any identifier into a constant can therefore read all
-// three. Hidden names and schemas do not stop the role. A protocol message names a type by its oid;
+// three. The role needs no name or schema of the type. A protocol message names a type by its oid;
 // the row type of a table, %TYPE or COALESCE(id, '...') name no type. PostgreSQL checks USAGE on
 // the type only in declarations, so the functions that make values check it themselves.
 //

@@ -1,4 +1,4 @@
-// System calls on files; failures are return values.
+// Makes system calls on files, and returns their failures.
 
 #include "pg/window/file_identity.h"
 

@@ -1,5 +1,4 @@
-// The identity of a file, which its copies do not share; functions that open regular files only;
-// the report of a failed file operation.
+// Tells files from their copies, opens regular files only, and reports failed operations.
 
 #pragma once
 
@@ -24,13 +23,13 @@ FileFailure file_failed(const char* action, const char* path);
 // Returns the reason in English for messages; palloc'd. An errno gives the system's text.
 const char* file_failure_text(const FileFailure& failure);
 
-// Other processes of the server's user may have put any file there. So opening never waits, as it
-// would for the other end of a FIFO, and follows no link in the last component.
+// Other processes of the server's user may have put any file there. So a call never waits for the
+// other end of a FIFO, and follows no link in the last component.
 FileFailure file_open(const char* path, int* fd);
 
 // Opens a new file for writing, and removes a regular file of this name. An old file keeps its
 // contents if it has another name too, or failed to reach the disk.
 FileFailure file_create(const char* path, int* fd);
 
-// Inode and birth time of a regular file. `path` is relative to the data directory.
+// Reads inode and birth time of a regular file. `path` is relative to the data directory.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);

@@ -1,12 +1,12 @@
-// A POSIX shared memory object of 8 bytes for each data directory, named by a hash of the
-// directory's identity. It stays when the server stops, and vanishes with the machine's memory. If
-// it is absent, a start only waits randflake.max_clock_skew. An object of another user counts as
-// absent. Servers in different containers may see different objects of one name. Their proofs are
-// still safe: without a marker a start holds off longer than any proof lasts. An object counts only
-// on a tmpfs: on a disk, somebody could set it back together with the directory.
+// The marker of a data directory is a POSIX shared memory object of 8 bytes, named by a hash of the
+// directory's identity. The object stays when the server stops, and vanishes with the machine's
+// memory. Without the object, a start only waits randflake.max_clock_skew. An object of another
+// user counts as absent. Servers in different containers may see different objects of one name. All
+// proofs are still safe: a start without a marker holds off longer than any proof lasts. An object
+// counts only on a tmpfs: a disk could be rolled back together with the directory.
 //
-// Every user of the machine may create an object of this name first. So opening does not wait for
-// the other end of a FIFO, and shm_open() follows no link.
+// Every user of the machine may create an object of this name first. So a call never waits for the
+// other end of a FIFO, and shm_open() follows no link.
 
 #include "pg/window/run_marker.h"
 
@@ -25,7 +25,7 @@ struct MarkerName {
 };
 }  // namespace
 
-// 64-bit FNV-1a (Fowler, Noll, Vo) over system identifier, inode and time of birth.
+// Computes 64-bit FNV-1a (Fowler, Noll, Vo) over system identifier, inode and time of birth.
 static MarkerName marker_name(const Origin& origin) {
     const uint64 parts[] = {origin.system_identifier, origin.identity.inode, origin.identity.device,
                             static_cast<uint64>(origin.identity.birth_nanoseconds)};

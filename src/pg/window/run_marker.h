@@ -1,5 +1,5 @@
-// The last write of this data directory's state since the machine booted, kept in the machine's
-// memory. A rollback of the disk does not affect it; see WriteRecord in core/window/window_state.h.
+// Keeps the last write of this data directory's state since the machine booted in the machine's
+// memory. No rollback of the disk affects it; see WriteRecord in core/window/window_state.h.
 
 #pragma once
 

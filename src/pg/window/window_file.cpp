@@ -1,4 +1,4 @@
-// Two files in the directory randflake of the data directory:
+// Keeps two files in the directory randflake of the data directory:
 //
 //   window     the state; replaced as a whole: new file, fsync, rename, fsync of the directory
 //   identity   never renamed or rewritten, so its inode and time of birth distinguish this
@@ -90,7 +90,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 static int lock_fd = -1;
 
-// Makes an empty state first: an identity without a state means that the state was lost.
+// The empty state comes first, because an identity without a state means a lost state.
 static void make_both() {
     struct stat status;
     if (make_directory().error == 0 &&

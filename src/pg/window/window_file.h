@@ -1,4 +1,4 @@
-// The window state on disk: randflake/window in the data directory.
+// Reads and writes the window state on disk, randflake/window in the data directory.
 
 #pragma once
 
@@ -15,14 +15,14 @@ FileFailure window_file_read(randflake::WindowState* state, randflake::StateErro
 // Reads only the state, and makes no file.
 FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
 
-// This directory's identity; a failure without one.
+// Reads this directory's identity. Returns a failure without one.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
 // Locks this directory. Processes that the caller forks later inherit the lock, which lasts until
 // the last of them ends. The lock is on the identity file, so a hard-linked copy shares it. With
 // `makes`, makes missing files.
 bool window_file_lock(bool makes);
-// For a process that outlives those that need the lock.
+// Call this in a process that outlives those that need the lock.
 void window_file_leave_lock();
 
 // Makes the state durable: without a failure, it survives a crash of the machine. After a failure
