@@ -18,3 +18,12 @@ static inline BackgroundWorker background_worker(const char* function, const cha
     strlcpy(worker.bgw_type, name, sizeof worker.bgw_type);
     return worker;
 }
+
+// Sleeps so long, or until something sets the latch. A wait for an answer resets the latch, so this
+// looks first for what came meanwhile: a barrier of another backend, a shutdown, a reload.
+static inline void worker_sleep(long ms, uint32 wait_event) {
+    CHECK_FOR_INTERRUPTS();
+    if (!ShutdownRequestPending && !ConfigReloadPending)
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, wait_event);
+    ResetLatch(MyLatch);
+}

@@ -333,8 +333,6 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
                       psprintf("could not start a process: %s", strerror(errno)));
     CoordinatorAnswer answer{};
     LeaseResult result = wait_for_answer(pipe_end, deadline, kind != LeaseReply::Kind::kNone);
-    // The wait has reset the latch, and the worker must see what set it before it sleeps.
-    SetLatch(MyLatch);
     const bool waited = result.problem == LeaseProblem::kNone;
     const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
     close(pipe_end);

@@ -107,11 +107,7 @@ void randflake_rival_main(Datum) {
         record(&shared->rivals.is_upstream, upstream_is_rival(), kRivalUpstream);
         announce();
         MemoryContextReset(per_question);
-        ResetLatch(MyLatch);
-        CHECK_FOR_INTERRUPTS();
-        if (!ShutdownRequestPending && !ConfigReloadPending)
-            (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kIntervalMs,
-                            wait_event("RandflakeRival"));
+        worker_sleep(kIntervalMs, wait_event("RandflakeRival"));
     }
     // With status 1 the postmaster restarts the worker even after a mere termination.
     proc_exit(1);
