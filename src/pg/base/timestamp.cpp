@@ -4,8 +4,7 @@
 
 #include "core/identifier/layout.h"
 
-using randflake::kNoSecond;
-using randflake::Second;
+using namespace randflake;
 
 const char* second_text(Second second) {
     return pstrdup(timestamptz_to_str(timestamp_of(second)));

@@ -10,10 +10,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
 
-using randflake::Fields;
-using randflake::kRandflake;
-using randflake::kRandflake53;
-using randflake::Layout;
+using namespace randflake;
 
 // Returns false if no secret of this server made the identifier. ERROR if the server is not certain
 // of that, or of the decrypted number.
@@ -53,11 +50,11 @@ SQL_FUNCTION(randflake53_decode);
 Datum randflake53_decode(PG_FUNCTION_ARGS) {
     require_secret();
     const int64 id = PG_GETARG_INT64(0);
-    if (static_cast<uint64>(id) > randflake::kMaxFeistel53)
+    if (static_cast<uint64>(id) > kMaxFeistel53)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("%lld is not a 53-bit identifier", static_cast<long long>(id)),
                         errdetail("They are from 0 to %llu.",
-                                  static_cast<unsigned long long>(randflake::kMaxFeistel53))));
+                                  static_cast<unsigned long long>(kMaxFeistel53))));
     Fields fields{};
     const bool made = decode(kRandflake53, secret_ring53(), id, &fields);
     PG_RETURN_DATUM(decoded_row(fcinfo, made, fields));

@@ -9,9 +9,7 @@
 #include "pg/memory/require.h"
 #include "pg/secret/secret.h"
 
-using randflake::Feistel53;
-using randflake::kMaxFeistel53;
-using randflake::SipKey;
+using namespace randflake;
 
 namespace {
 struct CachedKey {

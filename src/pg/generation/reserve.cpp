@@ -12,14 +12,11 @@
 #include "pg/memory/window_report.h"
 #include "pg/server/environment.h"
 
-using randflake::Layout;
-using randflake::Outcome;
-using randflake::Reservation;
-using randflake::Tick;
+using namespace randflake;
 
 namespace {
 struct RandflakeNumbers {
-    static constexpr const Layout& layout() { return randflake::kRandflake; }
+    static constexpr const Layout& layout() { return kRandflake; }
     static Slot& slot(uint32 i) { return randflake_slot(i); }
     static Tick Now() { return {wall_clock_second().count}; }
     static constexpr auto Count = count_reservation;
@@ -40,7 +37,7 @@ struct SnowflakeNumbers {
 };
 
 struct Numbers53 {
-    static constexpr const Layout& layout() { return randflake::kRandflake53; }
+    static constexpr const Layout& layout() { return kRandflake53; }
     static Slot& slot(uint32 i) { return randflake53_slot(i); }
     static Tick Now() { return {wall_clock_second().count}; }
     static constexpr auto Count = count_53_reservation;
@@ -52,7 +49,7 @@ struct Numbers53 {
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
-    const randflake::NodeRange all = shared->memory.ranges.All();
+    const NodeRange all = shared->memory.ranges.All();
     return uint64{all.first} + all.count - 1;
 }
 
@@ -84,8 +81,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kReserved)
             Numbers::Count(slot, reservation);
         if (reservation.outcome == Outcome::kNoWord &&
-            randflake::LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word,
-                                         shared->window))
+            LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
         // Only after a used-up slot it tries the next one, which has the same window and clock.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
@@ -103,7 +99,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
 // Returns whether the clock is intolerably far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
-           randflake::ClockIsBehind(layout, reservation, setting_max_clock_skew);
+           ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
 // Extends or changes the window if it is due. Returns true if another attempt may succeed at once.
@@ -122,8 +118,7 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
     if (window_moved(Numbers::layout(), reservation))
         reservation = try_slots<Numbers>(choice, wanted);
-    else if (reservation.outcome == Outcome::kReserved &&
-             randflake::NearsEnd(Numbers::layout(), reservation))
+    else if (reservation.outcome == Outcome::kReserved && NearsEnd(Numbers::layout(), reservation))
         server.Extend();
     return reservation;
 }
@@ -137,12 +132,12 @@ static constexpr int64 kShortWait = 20;  // milliseconds
 // change between an attempt and the wait.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
-    const randflake::WallMs now = precise_wall_clock();
+    const WallMs now = precise_wall_clock();
     const int64 left =
         layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now.count))).count;
     if (reservation.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
-        const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
-                                                               : Min(Max(left, 1), layout.unit);
+        const int64 next = layout.unit == kSecondMs ? milliseconds_to_next_second()
+                                                    : Min(Max(left, 1), layout.unit);
         ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
                                     event);
         return;
@@ -164,13 +159,13 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     if (event == 0)
         event = wait_event("RandflakeGenerate");
 
-    const randflake::SteadyUs started_at = steady_microseconds();
-    const randflake::SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
+    const SteadyUs started_at = steady_microseconds();
+    const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         const Reservation reservation = attempt<Numbers>(choice, wanted);
         log_exhausted(Numbers::layout(), reservation);
-        const randflake::SteadyUs now = steady_microseconds();
+        const SteadyUs now = steady_microseconds();
         const bool reserved = reservation.outcome == Outcome::kReserved;
         if (reserved || now >= give_up_at || RecoveryInProgress() ||
             Numbers::IsPermanent(reservation.outcome)) {

@@ -14,15 +14,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/node_claim.h"
 
-using randflake::kRandflake;
-using randflake::Layout;
-using randflake::Lease;
-using randflake::Outcome;
-using randflake::Reservation;
-using randflake::Second;
-using randflake::Tick;
-using randflake::Window;
-using randflake::WindowProblem;
+using namespace randflake;
 
 static int64 first_node_id() {
     return shared->memory.leased ? lease_report().open.nodes.first
@@ -210,7 +202,7 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
 
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
     // The longest wait after a crash or during a hold-off. A longer one means a clock set back.
-    const int64 usual = randflake::kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
+    const int64 usual = kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
@@ -243,7 +235,7 @@ static ErrorText not_looked_error() {
 static ErrorText leased_error(const WindowReport& report) {
     const Oid oid = look_report().coordinator[report.range];
     const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
-    const randflake::NodeRange nodes = shared->memory.ranges.At(report.range);
+    const NodeRange nodes = shared->memory.ranges.At(report.range);
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("node ids %u to %u may be leased to another server", nodes.first,
                      nodes.first + nodes.count - 1),
@@ -290,7 +282,7 @@ static const char* capacity_text(const Layout& layout) {
                                         layout.FirstSequence(layout.Unpack(first_word).node_id));
     const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
     return psprintf("%s %llu identifiers %s.", give, numbers,
-                    layout.unit == randflake::kSecondMs
+                    layout.unit == kSecondMs
                         ? "a second"
                         : psprintf("in %lld ms", static_cast<long long>(layout.unit)));
 }
@@ -298,17 +290,17 @@ static const char* capacity_text(const Layout& layout) {
 static constexpr char kSecondUsed[] = "every identifier of this second is used";
 
 static ErrorText exhausted_error(const Layout& layout) {
-    return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            layout.unit == randflake::kSecondMs ? kSecondUsed
-                                                : "every identifier of this unit of time is used",
-            psprintf("%s The call waited %d ms.", capacity_text(layout), setting_max_wait),
-            "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+    return {
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        layout.unit == kSecondMs ? kSecondUsed : "every identifier of this unit of time is used",
+        psprintf("%s The call waited %d ms.", capacity_text(layout), setting_max_wait),
+        "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
 // Only the log gets this: no program's statement caused the wait.
 void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
-    if (last.outcome != Outcome::kExhausted || layout.unit != randflake::kSecondMs)
+    if (last.outcome != Outcome::kExhausted || layout.unit != kSecondMs)
         return;
     std::atomic<int64>& logged_at = shared->counters.exhaustion_logged_at;
     const int64 now = layout.SecondOf(static_cast<uint64>(last.now.count)).count;
@@ -350,7 +342,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
         }
         case Outcome::kNotInLayout:
-            if (&layout == &randflake::kRandflake53) {
+            if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
                 // or the server has other node ids now
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
@@ -401,7 +393,7 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
 // range used. docs/monitoring/postgres_exporter.yml recognizes by these words, and by those for
 // clocks above, that the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
-    const randflake::NodeRanges& ranges = shared->memory.ranges;
+    const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
     for (uint32 i = 0; i < ranges.count; i++)
         if (i != report.range)
@@ -466,7 +458,7 @@ static ErrorText problem_error() {
     if (RecoveryInProgress())
         return recovery_error();
     const Second now = wall_clock_second();
-    if (now < Second{0} || now >= randflake::kNoSecond)
+    if (now < Second{0} || now >= kNoSecond)
         return clock_out_of_range_error(kRandflake, Tick{now.count}, now < Second{0});
     if (const WindowReport report = window_report();
         report.trouble.problem == WindowProblem::kFileFailed)

@@ -17,8 +17,7 @@
 #include "pg/memory/require.h"
 #include "pg/memory/shmem.h"
 
-using randflake::Reservation;
-using randflake::Tick;
+using namespace randflake;
 
 // Long enough that the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLargestBatch = 64;

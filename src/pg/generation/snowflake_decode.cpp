@@ -11,9 +11,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 
-using randflake::Fields;
-using randflake::kNamedLayouts;
-using randflake::Layout;
+using namespace randflake;
 
 namespace {
 // What a call site keeps: the layout of its argument, and the descriptor of its row.
@@ -126,8 +124,8 @@ static constexpr int kLayoutColumns = 11;
 
 static void put_layout(const ReturnSetInfo* result, const char* name, const Layout& layout,
                        bool current) {
-    char description[randflake::kMaxLayoutText];
-    randflake::FormatLayout(layout, description);
+    char description[kMaxLayoutText];
+    FormatLayout(layout, description);
     auto* unit = static_cast<Interval*>(palloc0(sizeof(Interval)));
     unit->time = layout.unit * 1000;
     const uint64 sequences = layout.max_sequence() + 1;
@@ -154,7 +152,7 @@ Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     require_columns(result->setDesc, kLayoutColumns);
     bool named_one = shared == nullptr;
-    for (const randflake::NamedLayout& named : kNamedLayouts) {
+    for (const NamedLayout& named : kNamedLayouts) {
         const bool current = shared != nullptr && named.layout == snowflake_layout;
         named_one |= current;
         put_layout(result, named.name, named.layout, current);

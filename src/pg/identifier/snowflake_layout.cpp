@@ -5,13 +5,10 @@
 #include "core/identifier/layout_text.h"
 #include "pg/identifier/text.h"
 
-using randflake::kNamedLayouts;
-using randflake::LayoutError;
-using randflake::LayoutErrorText;
-using randflake::LayoutResult;
+using namespace randflake;
 
 char* setting_snowflake_layout;
-randflake::Layout snowflake_layout = kNamedLayouts[0].layout;
+Layout snowflake_layout = kNamedLayouts[0].layout;
 
 void snowflake_layout_define_setting() {
     DefineCustomStringVariable(
@@ -22,8 +19,8 @@ void snowflake_layout_define_setting() {
         nullptr);
 }
 
-randflake::Layout parse_layout(const char* text, size_t length, const char* message, int elevel) {
-    const LayoutResult result = randflake::ParseLayout(text, length);
+Layout parse_layout(const char* text, size_t length, const char* message, int elevel) {
+    const LayoutResult result = ParseLayout(text, length);
     if (result.error != LayoutError::kNone)
         ereport(elevel,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

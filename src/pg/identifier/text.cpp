@@ -6,8 +6,7 @@
 #include "pg/base/compat.h"
 #include "pg/base/sql_function.h"
 
-using randflake::TextError;
-using randflake::TextResult;
+using namespace randflake;
 
 const char* quoted(const char* data, size_t length) {
     constexpr int kMaxBytes = 128;
@@ -17,14 +16,14 @@ const char* quoted(const char* data, size_t length) {
 }
 
 text* text_of_id(uint64 id) {
-    char buffer[randflake::kMaxTextLength];
-    const size_t length = randflake::FormatText(id, buffer);
+    char buffer[kMaxTextLength];
+    const size_t length = FormatText(id, buffer);
     return cstring_to_text_with_len(buffer, static_cast<int>(length));
 }
 
 char* type_text_of_id(uint64 id) {
-    auto* buffer = static_cast<char*>(palloc(randflake::kMaxTextLength + 1));
-    buffer[randflake::FormatTypeText(id, buffer)] = '\0';
+    auto* buffer = static_cast<char*>(palloc(kMaxTextLength + 1));
+    buffer[FormatTypeText(id, buffer)] = '\0';
     return buffer;
 }
 
@@ -35,7 +34,7 @@ static const char* text_error_detail(const char* data, int length, const TextRes
             return "It is empty.";
         case TextError::kTooLong:
             return psprintf("It has %d characters; at most %d are possible.", length,
-                            static_cast<int>(randflake::kMaxTextLength));
+                            static_cast<int>(kMaxTextLength));
         case TextError::kOutOfRange:
             return "It exceeds 64 bits.";
         case TextError::kDecimal:
@@ -50,13 +49,13 @@ static const char* text_error_detail(const char* data, int length, const TextRes
 
 bool id_of_type_text(const char* input, Node* context, uint64* id) {
     const size_t length = strlen(input);
-    const TextResult result = randflake::ParseTypeText(input, length);
+    const TextResult result = ParseTypeText(input, length);
     if (result.error != TextError::kNone) {
         soft_ereport(context,
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid text form of an identifier: \"%s\"", quoted(input, length)),
                       errdetail("%s", text_error_detail(input, static_cast<int>(length), result)),
-                      randflake::IsBigint(input, length)
+                      IsBigint(input, length)
                           ? errhint("Cast a number through bigint: '%s'::bigint::randflake.", input)
                           : 0));
         return false;
@@ -73,7 +72,7 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
 // Returns the identifier of `digits`, which are the text in `data` or its end.
 static uint64 id_of_digits(const char* data, int length, const char* digits) {
     const auto count = static_cast<int>(data + length - digits);
-    const TextResult result = randflake::ParseText(digits, static_cast<size_t>(count));
+    const TextResult result = ParseText(digits, static_cast<size_t>(count));
     if (result.error != TextError::kNone)
         ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                         errmsg("invalid text form of an identifier: \"%s\"",
@@ -91,21 +90,21 @@ Datum randflake_from_text(PG_FUNCTION_ARGS) {
 }
 
 static void require_prefix(const char* data, size_t length) {
-    if (!randflake::IsPrefix(data, length))
+    if (!IsPrefix(data, length))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("invalid prefix of identifiers: \"%s\"", quoted(data, length)),
                         errdetail("A prefix has 1 to %d characters, a to z and _, and begins and "
                                   "ends with a letter.",
-                                  static_cast<int>(randflake::kMaxPrefixLength))));
+                                  static_cast<int>(kMaxPrefixLength))));
 }
 
 text* prefixed_text_of_id(uint64 id, const text* prefix) {
-    char buffer[randflake::kMaxPrefixLength + 1 + randflake::kMaxTextLength];
+    char buffer[kMaxPrefixLength + 1 + kMaxTextLength];
     const size_t length = VARSIZE_ANY_EXHDR(prefix);
     require_prefix(VARDATA_ANY(prefix), length);
     memcpy(buffer, VARDATA_ANY(prefix), length);
     buffer[length] = '_';
-    const size_t digits = randflake::FormatText(id, buffer + length + 1);
+    const size_t digits = FormatText(id, buffer + length + 1);
     return cstring_to_text_with_len(buffer, static_cast<int>(length + 1 + digits));
 }
 
@@ -123,8 +122,7 @@ Datum randflake_from_prefixed_text(PG_FUNCTION_ARGS) {
     const size_t length = VARSIZE_ANY_EXHDR(input);
     const size_t prefix = VARSIZE_ANY_EXHDR(expected);
     require_prefix(VARDATA_ANY(expected), prefix);
-    if (randflake::PrefixLength(data, length) != prefix ||
-        memcmp(data, VARDATA_ANY(expected), prefix) != 0)
+    if (PrefixLength(data, length) != prefix || memcmp(data, VARDATA_ANY(expected), prefix) != 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                  errmsg("text form of an identifier does not have the prefix \"%.*s\": \"%s\"",

@@ -2,8 +2,7 @@
 
 #include "pg/identifier/vector_path.h"
 
-using randflake::VectorPath;
-using randflake::VectorPaths;
+using namespace randflake;
 
 VectorPath vector_path;
 
@@ -24,7 +23,7 @@ void vector_path_define_setting() {
 }
 
 void vector_path_choose() {
-    const VectorPaths list = randflake::ListVectorPaths();
+    const VectorPaths list = ListVectorPaths();
     const bool automatic = strcmp(setting_vector_path, kAutomatic) == 0;
     for (int i = 0; i < list.count; i++) {
         const VectorPath& path = list.paths[i];

@@ -32,12 +32,7 @@
 #include "pg/secret/secret.h"
 #include "pg/window/window_file.h"
 
-using randflake::AnswerType;
-using randflake::CoordinatorClock;
-using randflake::kMaxAnswerColumns;
-using randflake::LeaseReply;
-using randflake::SteadyMs;
-using randflake::UnixSecond;
+using namespace randflake;
 
 static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
 static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
@@ -303,7 +298,7 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
-    const randflake::Ms round_trip = answer.answered_at - answer.asked_at;
+    const Ms round_trip = answer.answered_at - answer.asked_at;
     // Both servers read their clocks to the millisecond.
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
@@ -382,7 +377,7 @@ static const char* holder_name() {
 }
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,
-                                 const randflake::SecretRecords& secrets) {
+                                 const SecretRecords& secrets) {
     const CoordinatorRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
         "differs_from "
@@ -404,7 +399,7 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
 
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                UnixSecond expected_end, int duration,
-                               const randflake::SecretRecords& secrets) {
+                               const SecretRecords& secrets) {
     const CoordinatorRequest request{
         "SELECT lease_end, clock_ms, differs_from "
         "FROM randflake_lease_renew($1, $2, $3, $4, $5)",

@@ -19,20 +19,14 @@
 #include "pg/memory/shmem.h"
 #include "pg/server/environment.h"
 
-using randflake::kMaxRanges;
-using randflake::NodeRange;
-using randflake::PoolLook;
-using randflake::PoolSeen;
-using randflake::Second;
-using randflake::SteadyMs;
-using randflake::UnixSecond;
+using namespace randflake;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_look_main(Datum argument);
 [[noreturn]] PGDLLEXPORT void randflake_look_at_database_main(Datum database);
 }
 
-static constexpr randflake::Ms kAgain = 1000;
+static constexpr Ms kAgain = 1000;
 static constexpr char kLockTimeout[] = "3s";
 
 static LookReport* report() {

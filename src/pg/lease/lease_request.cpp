@@ -7,12 +7,7 @@
 
 #include "pg/base/clock.h"
 
-using randflake::AnswerField;
-using randflake::AnswerPart;
-using randflake::AnswerType;
-using randflake::AnswerVerdict;
-using randflake::kMaxAnswerColumns;
-using randflake::LeaseAnswer;
+using namespace randflake;
 
 // A request for a lease causes no notices.
 static constexpr int kMaxNotices = 100;

@@ -18,21 +18,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
 
-using randflake::CoordinatorClock;
-using randflake::Incarnation;
-using randflake::kRandflake;
-using randflake::Lease;
-using randflake::LeaseHolder;
-using randflake::LeaseOpening;
-using randflake::LeaseOutcome;
-using randflake::LeaseQuestion;
-using randflake::LeaseRelease;
-using randflake::LeaseReleases;
-using randflake::LeaseReply;
-using randflake::LeaseRequest;
-using randflake::Second;
-using randflake::SteadyMs;
-using randflake::UnixSecond;
+using namespace randflake;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -40,8 +26,8 @@ extern "C" {
 
 // How long a shutdown waits for a sign of the coordinator, and then for it to accept the leases.
 // Without the sign the server keeps its lease, and a restart takes less than a second longer.
-static constexpr randflake::Ms kProbeTimeout = 750;
-static constexpr randflake::Ms kReleaseTimeout = 1000;
+static constexpr Ms kProbeTimeout = 750;
+static constexpr Ms kReleaseTimeout = 1000;
 
 static char logged_error[sizeof LeaseReport::error];
 
@@ -285,7 +271,7 @@ static SteadyMs next_request_at_ms() {
 }
 
 // How long to sleep while the clock prevents the use of a lease.
-static constexpr randflake::Ms kClockInterval = 500;
+static constexpr Ms kClockInterval = 500;
 
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -319,7 +305,7 @@ void randflake_lease_main(Datum) {
         if (open_or_drop_next())
             request_at_ms = next_request_at_ms();
         const SteadyMs now_ms = steady_clock();
-        randflake::Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
+        Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
         if (clocks_differ) {
             look_at_clock();

@@ -12,11 +12,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
 
-using randflake::Fields;
-using randflake::kRandflake;
-using randflake::Lease;
-using randflake::Second;
-using randflake::Window;
+using namespace randflake;
 
 namespace {
 struct Row {
@@ -84,7 +80,7 @@ static Datum lease_error_datum(char* text) {
 
 // Returns the number of ranges of node ids to which the server could change now.
 static int32 spare_ranges_left(const WindowReport& report) {
-    const randflake::Second now = wall_clock_second();
+    const Second now = wall_clock_second();
     int32 left = 0;
     for (uint32 i = 0; i < shared->memory.ranges.count; i++)
         left += i != report.range && report.opens_at[i] <= now;

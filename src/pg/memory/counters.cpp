@@ -5,18 +5,13 @@
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/shmem.h"
 
-using randflake::Fields;
-using randflake::kRandflake;
-using randflake::kRandflake53;
-using randflake::Layout;
-using randflake::Reservation;
-using randflake::Window;
+using namespace randflake;
 
 // Numbers reserved in the tick of a slot's word; 0 if the word only marks a window's start.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
-    const bool none = word == randflake::kEmptySlot || window.closed() ||
-                      layout.Before(fields.timestamp, window.start);
+    const bool none =
+        word == kEmptySlot || window.closed() || layout.Before(fields.timestamp, window.start);
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 

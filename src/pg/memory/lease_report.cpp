@@ -8,9 +8,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 
-using randflake::CoordinatorClock;
-using randflake::LeaseHolder;
-using randflake::UptimeMs;
+using namespace randflake;
 
 void lease_init_report() {
     SpinLockInit(&shared->lease_report.mutex);
@@ -37,13 +35,12 @@ void lease_show(const LeaseHolder& holder) {
     SpinLockRelease(&report->mutex);
 }
 
-randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window) {
+Window lease_window(const LeaseReport& report, const Window& window) {
     if (report.open.id == 0)
         return window;
-    const randflake::LeaseTerms terms{setting_lease_duration, setting_max_clock_skew};
-    const randflake::Second latest = LatestEnd(wall_clock_second(), terms);
-    const randflake::Second start =
-        window.closed() ? Max(window.end, report.open.start) : window.start;
+    const LeaseTerms terms{setting_lease_duration, setting_max_clock_skew};
+    const Second latest = LatestEnd(wall_clock_second(), terms);
+    const Second start = window.closed() ? Max(window.end, report.open.start) : window.start;
     return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
@@ -77,8 +74,7 @@ void lease_record_clock(const CoordinatorClock& clock) {
     SpinLockRelease(&report->mutex);
 }
 
-void lease_record_problem(LeaseProblem problem, const char* message,
-                          randflake::UnixSecond not_before) {
+void lease_record_problem(LeaseProblem problem, const char* message, UnixSecond not_before) {
     LeaseReport* report = &shared->lease_report;
     const TimestampTz now = message[0] == '\0' ? 0 : GetCurrentTimestamp();
     SpinLockAcquire(&report->mutex);

@@ -7,20 +7,10 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/window_file.h"
 
-using randflake::Finding;
-using randflake::NodeRange;
-using randflake::NodeRanges;
-using randflake::Second;
-using randflake::SecretsChange;
-using randflake::StartPlan;
-using randflake::StateError;
-using randflake::SteadyMs;
-using randflake::WindowProblem;
-using randflake::WindowState;
-using randflake::WindowTrouble;
+using namespace randflake;
 
 // The server logs failed attempts at most once in this time.
-static constexpr randflake::Ms kLogInterval = 10000;
+static constexpr Ms kLogInterval = 10000;
 
 void window_init_report() {
     SpinLockInit(&shared->window_report.mutex);
@@ -103,7 +93,7 @@ void window_log_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Se
                             second_text(now), from.first, from.first + from.count - 1)));
 }
 
-void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxRanges]) {
+void window_show_ranges(uint32 in_use, const Second (&opens_at)[kMaxRanges]) {
     Assert(window_lock_held());
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
@@ -124,14 +114,14 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
         case Finding::kFirstUse:
             break;
         case Finding::kUnreadable:
-            ereport(WARNING,
-                    (errcode(ERRCODE_DATA_CORRUPTED),
-                     errmsg("the window file of randflake cannot be used: %s",
-                            randflake::StateErrorText(error)),
-                     errdetail("The server generates nothing for "
-                               "\"randflake.max_clock_skew\" after its start or promotion."),
-                     errhint("Make sure that the clock is right: identifiers may have been issued "
-                             "under these node ids up to now.")));
+            ereport(
+                WARNING,
+                (errcode(ERRCODE_DATA_CORRUPTED),
+                 errmsg("the window file of randflake cannot be used: %s", StateErrorText(error)),
+                 errdetail("The server generates nothing for "
+                           "\"randflake.max_clock_skew\" after its start or promotion."),
+                 errhint("Make sure that the clock is right: identifiers may have been issued "
+                         "under these node ids up to now.")));
             break;
         case Finding::kOtherSystem:
             ereport(
@@ -160,7 +150,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                              "node ids of this one.")));
             break;
     }
-    for (uint32 i = 0; i < randflake::kMaxLeases; i++) {
+    for (uint32 i = 0; i < kMaxLeases; i++) {
         const bool goes_on = plan.state.leases[i].id != 0;
         if (goes_on || (error == StateError::kNone && found.leases[i].id != 0))
             ereport(LOG, (errmsg(goes_on ? "this server goes on with lease %lld of node ids"
@@ -209,12 +199,12 @@ bool window_of_copy(TimestampTz* found_at) {
         return report.copy;
     WindowState found;
     StateError error;
-    randflake::Origin own{GetSystemIdentifier(), 0, {}};
+    Origin own{GetSystemIdentifier(), 0, {}};
     if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
         return false;
     // Without an identity file the directory counts as a copy: the next start makes another file.
     const int failed = window_file_identity(&own.identity).error;
-    const Second copied_at = randflake::CopiedAt(found, own, Second{});
+    const Second copied_at = CopiedAt(found, own, Second{});
     if (copied_at == found.copied_at && copied_at != Second{0})
         *found_at = timestamp_of(copied_at);
     return (failed == 0 || failed == ENOENT) && copied_at != Second{0};

@@ -22,12 +22,14 @@
 #include "pg/base/timestamp.h"
 #include "pg/memory/shmem.h"
 
+using namespace randflake;
+
 namespace {
 enum class SecretState : uint8_t { kUnset, kMalformed, kValid };
 
 struct SettingSecret {
     SecretState state;
-    randflake::Key key;
+    Key key;
 };
 }  // namespace
 
@@ -39,7 +41,7 @@ static constexpr size_t kMaxFileBytes = 8192;
 static char* setting_secret;
 static char* setting_secret_file;
 static SettingSecret secret;
-static randflake::SecretList secrets;
+static SecretList secrets;
 
 static bool check_secret(char** new_value, void** extra, GucSource) {
     char* text = *new_value;
@@ -54,8 +56,8 @@ static bool check_secret(char** new_value, void** extra, GucSource) {
         return false;
     }
     const size_t length = strlen(text);
-    parsed->state = randflake::ParseKey(text, length, &parsed->key) ? SecretState::kValid
-                                                                    : SecretState::kMalformed;
+    parsed->state =
+        ParseKey(text, length, &parsed->key) ? SecretState::kValid : SecretState::kMalformed;
     explicit_bzero(text, length);
     setting_free(text);
     *new_value = mask;
@@ -81,15 +83,8 @@ void secret_define_settings() {
         &setting_secret_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
 }
 
-using randflake::Second;
-using randflake::SecretFileError;
-using randflake::SecretFileResult;
-using randflake::SecretList;
-using randflake::SecretRecord;
-using randflake::SecretRecords;
-
 static int malformed_hint() {
-    return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
+    return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
 // `level` is FATAL or ERROR below. Callers close the file and wipe its text before an error.
@@ -228,8 +223,8 @@ SecretList secret_read_again() {
 }
 
 // Computes HMAC-SHA-256, under a secret, of a fixed text and further bytes.
-static void hmac_of_text(const randflake::Key& key, const char* text, const uint8* more,
-                         size_t more_length, uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
+static void hmac_of_text(const Key& key, const char* text, const uint8* more, size_t more_length,
+                         uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
     if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
         pg_hmac_update(context, reinterpret_cast<const uint8*>(text), strlen(text)) < 0 ||
@@ -259,7 +254,7 @@ SecretRecords secret_records(const SecretList& list) {
 }
 
 SecretRecords secret_records() {
-    const randflake::SecretRing ring = secret_ring();
+    const SecretRing ring = secret_ring();
     SecretList list{};
     for (int i = 0; i < ring.count(); i++)
         list.secrets[i] = {shared->secrets.keys[i], ring[i].from};
@@ -268,8 +263,8 @@ SecretRecords secret_records() {
 }
 
 const char* secret_fingerprint_text(const SecretRecord& record) {
-    auto* text = static_cast<char*>(palloc(randflake::kFingerprintText + 1));
-    randflake::FormatFingerprint(record.fingerprint, text);
+    auto* text = static_cast<char*>(palloc(kFingerprintText + 1));
+    FormatFingerprint(record.fingerprint, text);
     return text;
 }
 
@@ -281,26 +276,25 @@ const char* secret_entry_text(const SecretRecord& record) {
 }
 
 const char* secret_fingerprints_text(const SecretRecords& records) {
-    auto* text = static_cast<char*>(palloc(randflake::kMaxFingerprintsText));
-    randflake::FormatFingerprints(records, text);
+    auto* text = static_cast<char*>(palloc(kMaxFingerprintsText));
+    FormatFingerprints(records, text);
     return text;
 }
 
-randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
-                                         size_t length) {
+SipKey secret_permutation_key(int generation, const char* use, const uint8* label, size_t length) {
     uint8 more[1 + kMaxLabelBytes] = {};
     Assert(length <= kMaxLabelBytes);
     memcpy(more + 1, label, length);
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
     hmac_of_text(shared->secrets.keys[generation], use, more, 1 + length, digest);
-    return randflake::SipKey::FromBytes(digest);
+    return SipKey::FromBytes(digest);
 }
 
-randflake::SecretRing53 secret_ring53() {
-    static randflake::Generation53 generations[randflake::kMaxGenerations];
+SecretRing53 secret_ring53() {
+    static Generation53 generations[kMaxGenerations];
     static int derived;
     static constexpr uint8 kNoLabel[1] = {};
-    const randflake::SecretRing ring = secret_ring();
+    const SecretRing ring = secret_ring();
     for (; derived < ring.count(); derived++)
         generations[derived] = {ring[derived].from,
                                 secret_permutation_key(derived, "randflake 53", kNoLabel, 0)};
@@ -311,7 +305,7 @@ void secret_add_shared(const SecretList& list) {
     SharedSecrets& to = shared->secrets;
     for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {
         to.keys[i] = list.secrets[i].key;
-        to.generations[i] = {list.secrets[i].from, randflake::ExpandKey(list.secrets[i].key)};
+        to.generations[i] = {list.secrets[i].from, ExpandKey(list.secrets[i].key)};
     }
     to.count.store(list.count, std::memory_order_release);
 }
@@ -322,11 +316,11 @@ void secret_init_shared() {
 
 // Checks shared memory after a crash, which may have damaged it: each key must match its schedule.
 static bool is_intact(const SharedSecrets& from, int count) {
-    if (count < secrets.count || count > randflake::kMaxGenerations)
+    if (count < secrets.count || count > kMaxGenerations)
         return false;
     for (int i = 0; i < count; i++) {
-        const randflake::Generation& generation = from.generations[i];
-        const randflake::KeySchedule schedule = randflake::ExpandKey(from.keys[i]);
+        const Generation& generation = from.generations[i];
+        const KeySchedule schedule = ExpandKey(from.keys[i]);
         if (memcmp(&schedule, &generation.schedule, sizeof schedule) != 0 ||
             (i < secrets.count && (from.keys[i] != secrets.secrets[i].key ||
                                    generation.from != secrets.secrets[i].from)) ||

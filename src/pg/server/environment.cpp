@@ -13,21 +13,7 @@
 #include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
-using randflake::LeaseTerms;
-using randflake::Moment;
-using randflake::NodeRanges;
-using randflake::Origin;
-using randflake::PostmasterMemory;
-using randflake::Second;
-using randflake::SecretRecords;
-using randflake::Server;
-using randflake::SkewRange;
-using randflake::StartPlan;
-using randflake::StateError;
-using randflake::SteadyMs;
-using randflake::Window;
-using randflake::WindowState;
-using randflake::WindowTrouble;
+using namespace randflake;
 
 using Environment = ServerEnvironment;
 
@@ -58,7 +44,7 @@ Moment Environment::Present() {
 SteadyMs Environment::Steady() {
     return steady_clock();
 }
-randflake::Ms Environment::SkewMs() {
+Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
 // Includes this process's value, unless it read the configuration before the postmaster.
@@ -139,7 +125,7 @@ void Environment::LogStart(const StartPlan& plan, const WindowState& found, Stat
 void Environment::LogRange(uint32 before, Second now) {
     window_log_range(shared->memory.ranges, before, shared->memory.range, now);
 }
-void Environment::ShowRanges(uint32 range, const Second (&opens_at)[randflake::kMaxRanges]) {
+void Environment::ShowRanges(uint32 range, const Second (&opens_at)[kMaxRanges]) {
     window_show_ranges(range, opens_at);
 }
 void Environment::Closing(const Window& window) {
@@ -149,7 +135,7 @@ void Environment::ShowLeases(const Holder& holder) {
     lease_show(holder);
 }
 
-template class randflake::Server<ServerEnvironment>;
+template class Server<ServerEnvironment>;
 
 static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
@@ -186,8 +172,8 @@ struct PostmasterEnvironment : ServerEnvironment {
     }
     static bool LockDirectory(bool makes) { return window_file_lock(makes); }
 };
-static_assert(randflake::UnlockedEnvironment<PostmasterEnvironment>);
-static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
+static_assert(UnlockedEnvironment<PostmasterEnvironment>);
+static_assert(DecidesAsShipped<PostmasterEnvironment>);
 }  // namespace
 
 static PostmasterEnvironment postmaster_environment;

@@ -10,14 +10,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
 
-using randflake::Reload;
-using randflake::ReloadError;
-using randflake::ReloadPlan;
-using randflake::ReloadResult;
-using randflake::Second;
-using randflake::SecretList;
-using randflake::SecretRecords;
-using randflake::SecretRing;
+using namespace randflake;
 
 static void require_accepted(const ReloadPlan& plan, const Reload& reload, Second written_end) {
     const uint32 number = plan.secret + 1;

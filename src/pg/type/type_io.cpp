@@ -15,10 +15,7 @@
 #include "pg/type/type.h"
 #include "pg/type/type_key.h"
 
-using randflake::kBatchLength;
-using randflake::kRandflake;
-using randflake::SecretRing;
-using randflake::TypeUse;
+using namespace randflake;
 
 static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
@@ -120,14 +117,13 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     const char* data = pq_getmsgbytes(message, bytes);
     uint64 id;
     // A driver that does not know the type may send text in binary.
-    if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
-                                &id))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-                        errmsg("invalid binary form of an identifier"),
-                        errdetail("It has %d bytes instead of %d.", bytes,
-                                  static_cast<int>(randflake::kBinaryBytes)),
-                        errhint("Send the text form as text, with format code 0, or the identifier "
-                                "as a binary bigint.")));
+    if (!ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes), &id))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                 errmsg("invalid binary form of an identifier"),
+                 errdetail("It has %d bytes instead of %d.", bytes, static_cast<int>(kBinaryBytes)),
+                 errhint("Send the text form as text, with format code 0, or the identifier "
+                         "as a binary bigint.")));
     return datum_of_id(fcinfo, id);
 }
 
@@ -205,15 +201,15 @@ Datum randflake_next(PG_FUNCTION_ARGS) {
     uint64 raw;
     bool skipped;
     do
-        skipped = randflake::UseReserved(
-            [] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
-            [&raw, fcinfo](const randflake::Reservation& reservation, const SecretRing& ring) {
-                raw = reservation.first;
-                if (is_skipped(ring, raw))
-                    return true;
-                (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);
-                return false;
-            });
+        skipped =
+            UseReserved([] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
+                        [&raw, fcinfo](const Reservation& reservation, const SecretRing& ring) {
+                            raw = reservation.first;
+                            if (is_skipped(ring, raw))
+                                return true;
+                            (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);
+                            return false;
+                        });
     while (unlikely(skipped));
     return datum_of_raw(raw);
 }

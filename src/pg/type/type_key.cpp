@@ -45,17 +45,7 @@
 #include "pg/memory/require.h"
 #include "pg/memory/settings.h"
 
-using randflake::BindingStep;
-using randflake::KeyDifference;
-using randflake::KeyRows;
-using randflake::kNoSecond;
-using randflake::Second;
-using randflake::SecretRecord;
-using randflake::SecretRecords;
-using randflake::SecretRing;
-using randflake::TypeBinding;
-using randflake::TypePlace;
-using randflake::TypeUse;
+using namespace randflake;
 
 static constexpr char kKeyTable[] = "randflake_key";
 static constexpr char kCheckTable[] = "randflake_key_check";
@@ -159,8 +149,8 @@ static bool has_secret() {
 
 static const char* shown_entry(const char* text, size_t length) {
     SecretRecord record;
-    return randflake::ParseKeyEntry(text, length, &record) ? secret_fingerprint_text(record)
-                                                           : quoted(text, length);
+    return ParseKeyEntry(text, length, &record) ? secret_fingerprint_text(record)
+                                                : quoted(text, length);
 }
 
 // Returns the fingerprints in a table that `records` lack; null if none. A database's owner can
@@ -325,15 +315,15 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
     if (further && !decoding)
         checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
-        randflake::CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
+        CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
     // The scan's snapshot may have missed a change during the scan.
     if (changes != key_table_changes)
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
     if (!decoding) {
-        const Second end = randflake::CertainEnd(binding, records);
+        const Second end = CertainEnd(binding, records);
         uint64 raw;
-        if (!randflake::kRandflake.Pack({randflake::kRandflake.FirstTick(end), 0, 0}, &raw))
+        if (!kRandflake.Pack({kRandflake.FirstTick(end), 0, 0}, &raw))
             raw = PG_UINT64_MAX;
         type_certain_end = raw;
         type_certain_secrets = static_cast<int>(records.count);
@@ -362,7 +352,7 @@ static void add_entries(Oid function, const SecretRecords& records, GenerationRa
 
 // Returns the latest second that the clock of any server may show whose values come in here.
 static Second latest_clock() {
-    return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
+    return Min(wall_clock_second() + setting_max_clock_skew / kSecondMs + 1, kNoSecond);
 }
 
 static TypePlace this_place() {
@@ -424,7 +414,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     if (IsBinaryUpgrade)
         return use != TypeUse::kNoValue;
     const SecretRecords& records = records_of(ring);
-    const randflake::BoundValue value = randflake::BoundValueOf(ring, raw);
+    const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
     // The known state may miss an entry that another transaction has committed, so this looks again
@@ -435,7 +425,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
         const TypeBinding binding =
             look ? read_binding(function, records, place.decoding) : known.binding;
         place.may_bind_first = !binding.any && may_bind_first(function);
-        const BindingStep step = randflake::PlanBinding(binding, records, use, value, place);
+        const BindingStep step = PlanBinding(binding, records, use, value, place);
         if (step == BindingStep::kGo)
             return use != TypeUse::kNoValue;
         if (!look) {
@@ -497,7 +487,7 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     const SecretRing ring = secret_ring();
     const SecretRecords& records = records_of(ring);
     const int count = ring.GenerationAt(latest_clock()) + 1;
-    Datum texts[randflake::kMaxGenerations];
+    Datum texts[kMaxGenerations];
     for (int i = 0; i < count; i++)
         texts[i] = CStringGetTextDatum(secret_entry_text(records.records[i]));
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
@@ -555,7 +545,7 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     SecretRecords expected{};
     if (has_secret() && is_own(records_of(secret_ring()), entry, length))
         expected = records_of(secret_ring());
-    else if (randflake::ParseKeyEntry(entry, length, &expected.records[0]))
+    else if (ParseKeyEntry(entry, length, &expected.records[0]))
         expected.count = 1;
     const KeyRows rows = read_rows(table, expected);
     const bool others = rows.other_count > 0 || rows.unreadable;

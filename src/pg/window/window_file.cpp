@@ -15,10 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using randflake::FileIdentity;
-using randflake::kWindowStateBytes;
-using randflake::StateError;
-using randflake::WindowState;
+using namespace randflake;
 
 #define DIRECTORY "randflake"
 static constexpr char kDirectory[] = DIRECTORY;
@@ -137,7 +134,7 @@ FileFailure window_file_look(WindowState* state, StateError* error) {
     const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
     close(fd);
     if (read_failure.error == 0)
-        *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
+        *error = DecodeWindowState(bytes, static_cast<size_t>(length), state);
     if (read_failure.error == 0 && *error == StateError::kNone && state->write.mark == 0)
         *error = StateError::kMissing;
     return read_failure;
@@ -157,7 +154,7 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
 
 FileFailure window_file_write(const WindowState& state) {
     uint8_t bytes[kWindowStateBytes];
-    randflake::EncodeWindowState(state, bytes);
+    EncodeWindowState(state, bytes);
     const FileFailure failure = write_file(kNewWindowFile, bytes, sizeof bytes);
     if (failure.error != 0)
         return failure;
