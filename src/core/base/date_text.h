@@ -10,7 +10,7 @@
 
 namespace randflake {
 
-// The rest of a text; the functions remove its front.
+// Holds the rest of a text. Its functions remove the front.
 struct TextLeft {
     const char* at = nullptr;
     const char* end = nullptr;

@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-// A branch: one 32-bit half of the block as two 16-bit words.
+// A branch is one 32-bit half of the block as two 16-bit words.
 struct Branch {
     uint16_t x, y;
 };

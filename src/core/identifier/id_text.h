@@ -1,5 +1,5 @@
 // The text form of an identifier is base32hex (RFC 4648, section 7) of the unsigned 64-bit number.
-// It has 1 to 13 digits, the most significant first, without padding or leading zeros.
+// The text has 1 to 13 digits, the most significant first, without padding or leading zeros.
 //
 // A table may have used decimal numbers before its move to the SQL type. Read as base 32, such a
 // number could match another row. So the type writes a text of fewer than 13 decimal digits with
@@ -44,8 +44,8 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept;
 bool IsBigint(const char* text, size_t length) noexcept;
 
 // A text form may have a prefix that names the kind of row, as in cus_8i49d3ue35kq7. Prefixes
-// follow TypeID (github.com/jetify-com/typeid, version 0.3). They have 1 to 63 characters of a to z
-// and _, and begin and end with a letter. The last _ of the text separates prefix and digits.
+// follow TypeID (github.com/jetify-com/typeid, version 0.3). A prefix has 1 to 63 characters of a
+// to z and _, with letters at both ends. The last _ separates prefix and digits.
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;
 

@@ -145,7 +145,7 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 
-// Randflake has 30 + 17 + 17 bits. Its seconds run from 2024-10-27 03:33:20 UTC to 2058-11-05
+// Randflake has 30 + 17 + 17 bits. The seconds run from 2024-10-27 03:33:20 UTC to 2058-11-05
 // 17:10:23. Source: the constants of the reference implementation, gosuda/randflake. The lowest
 // number of each second stands for the second itself, in searches and as a partition's bound. Every
 // user can see this number's identifier there, so no server issues it.

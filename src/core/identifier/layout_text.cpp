@@ -12,7 +12,7 @@
 namespace randflake {
 namespace {
 
-// A piece of the text without surrounding blanks; the functions remove its front.
+// Holds a piece of the text without surrounding blanks. Its functions remove the front.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -60,7 +60,7 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// The last date whose year has four digits. The functions read and write later epochs as numbers,
+// Years up to this date have four digits. The functions read and write later epochs as numbers,
 // because years of <chrono> end at 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 

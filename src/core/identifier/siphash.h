@@ -68,7 +68,7 @@ constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t coun
     siphash::State state = siphash::Begin(key);
     for (size_t i = 0; i < count; i++)
         state.Absorb(words[i]);
-    // The last word of every message: its length in bytes, modulo 256, as the highest byte.
+    // The highest byte of every message's last word is the message's length in bytes, modulo 256.
     state.Absorb(uint64_t{count * sizeof *words} << 56);
     state.v2 ^= 0xff;
     state.Rounds(siphash::kFinalRounds);

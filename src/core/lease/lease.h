@@ -43,7 +43,7 @@ struct LeaseTerms {
 };
 
 // Returns the latest end of a window that a holder may open or extend when its clock shows `now`. A
-// holder cannot take back a far end on disk. This bound keeps a coordinator from causing one.
+// holder cannot take back a far end on disk, so no coordinator may cause one.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
@@ -74,8 +74,8 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= Second{1} && start < SecondsEnd(layout);
 }
 
-// Returns the window of a lease when the clock shows `now`. It is closed before the lease may open
-// and after its end. `earliest` is the first second that may follow all earlier use.
+// Returns the window of a lease when the clock shows `now`. The window is closed before the lease
+// may open and after its end. `earliest` is the first second that may follow all earlier use.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

@@ -74,8 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field has a Unix second, which every locale leaves unchanged. Before that second the
-// coordinator grants nothing, or from it on the holder lacks a secret.
+// The column field has a Unix second, which every locale leaves unchanged. Either the coordinator
+// grants nothing before this second, or the holder lacks a secret from this second on.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

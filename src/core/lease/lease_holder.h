@@ -80,8 +80,8 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
-    // Write copies both leases to the state on disk, Resume takes them from it. The open lease then
-    // has no window: see Reopened.
+    // Write copies both leases to the state on disk. Resume takes the leases from there. A resumed
+    // lease has no window: see Reopened.
     void Write(Lease (&leases)[kMaxLeases]) const noexcept {
         leases[0] = open_;
         leases[1] = next_;
@@ -114,9 +114,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`, and never shortens it. If `last` is beyond LatestEnd
-    // and, by the clock that never steps, the lease would be longer than requested, the lease keeps
-    // its end, and the holder does not renew it again.
+    // Extends the lease to the second `last`, or leaves a longer lease. If `last` is beyond
+    // LatestEnd and, by the clock that never steps, the lease would be longer than requested, the
+    // lease keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -145,7 +145,7 @@ public:
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if this directory may already have used the next lease's node ids to the lease's
     // end. The directory may have used them up to `used_until`. Before the end of the window in
-    // force, only the open lease used them.
+    // force, only the open lease used node ids.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used to its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;

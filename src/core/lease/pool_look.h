@@ -44,7 +44,7 @@ constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     return ended > pool.high_water ? ended : pool.high_water;
 }
 
-// The results so far; trivially destructible.
+// Collects results; trivially destructible.
 struct PoolLook {
     NodeRanges ranges;  // of the server
     Second free_at[kMaxRanges];

@@ -26,8 +26,8 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Returns a bit for each number of a batch that `generation` owns, which is not the last one. To
-// call OwnerOf for each number would cost more than to decrypt it.
+// Returns a bit for each number of a batch that a `generation` before the last owns. To call
+// OwnerOf for each number would cost more than to decrypt it.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {
     RANDFLAKE_ASSERT(generation < ring.count() - 1);

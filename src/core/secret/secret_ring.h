@@ -154,7 +154,7 @@ struct Generation {
 
 using SecretRing = Ring<Generation>;
 
-// A generation for 53-bit identifiers (kRandflake53), under keys derived from the secrets.
+// Encrypts 53-bit identifiers (kRandflake53), under keys derived from the secrets.
 struct Generation53 {
     Second from;
     SipKey key;
@@ -171,7 +171,7 @@ static_assert(std::is_trivially_copyable_v<SecretRing>);
 
 // Calls `use` with reserved numbers and with the ring read after their reservation. The server adds
 // a generation before it announces the window of the generation's numbers. So a ring read after the
-// window contains their owner, and a ring read before may lack it.
+// window contains the owner. A ring read before may lack the owner.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();

@@ -127,8 +127,8 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster's memory, which outlasts shared memory. After a crash of a backend the server must
-// not accept a clock that has jumped: that takes a restart. It must remember a promotion.
+// The postmaster's memory outlasts shared memory. After a crash of a backend the server must not
+// accept a clock that has jumped: that takes a restart. It must remember a promotion.
 struct PostmasterMemory {
     uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
     bool started;
@@ -163,7 +163,8 @@ struct ServerMemory {
     Second held_off_until;
 
     // The range of static node ids in use, and the first second at which the slots allow a window
-    // in each range. While the window is open, its word has this second for the range in use.
+    // in each range. While a window is open, the window's word has this second for the range in
+    // use.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -194,8 +195,7 @@ struct ReloadResult {
 
 // The calls of an environment. Calls marked with * may not return: in PostgreSQL an error leaves
 // them by a jump. The jump releases the lock and loses everything since the last change of
-// ServerMemory. This is safe at all these calls. Nothing here is virtual, allocates or has a
-// destructor.
+// ServerMemory. Such a jump is always safe. Nothing here is virtual, allocates or has destructors.
 
 // The postmaster's calls, without the lock.
 template <typename Env>
@@ -209,7 +209,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // The tolerated clock difference: its value now, and its range since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
-    // * False after a failure, which it reports.
+    // * Reports a failure and then returns false.
     { env.WriteState(state) } -> std::same_as<bool>;
     // * Moves the marker to *mark. If that fails, removes the marker and sets *mark to 0. Returns
     // false if the marker may still show another mark.
@@ -240,7 +240,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Terms() } -> std::same_as<LeaseTerms>;  // duration and skew of leases
     { env.Generates() } -> std::same_as<bool>;    // out of recovery, and with node ids
 
-    // * False after a failure, which they report.
+    // * These report a failure and then return false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
     // Reads without creating files.
@@ -458,7 +458,7 @@ public:
         return outcome;
     }
 
-    // Opens the next lease if its time has come and no session has opened it.
+    // Opens the next lease at its time unless a session has opened it.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -489,9 +489,9 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases. After the seconds that this returns, this server
-    // never makes identifiers under the leases, unless the state keeps them. The state keeps them
-    // unless the worker gives them back. The worker gives back no lease that the state may keep.
+    // Seals the window and forgets the leases. This server never makes identifiers under the leases
+    // after the returned seconds, unless the state keeps the leases. The state keeps them unless
+    // the worker gives them back. The worker gives back no lease that the state may keep.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -866,7 +866,7 @@ private:
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
         // The next write omits each lease that this start drops: this directory's original may have
-        // it.
+        // that lease.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -918,7 +918,7 @@ private:
     }
 
     // Writes the state. No other function does. First the state becomes durable, then the marker
-    // shows it, then something may rely on it.
+    // shows the state, then processes may rely on it.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);

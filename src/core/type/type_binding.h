@@ -33,7 +33,7 @@ namespace randflake {
 // Unix second at which it begins follow. False leaves *record untouched.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
-// The rows of one table, compared with a ring.
+// Compares the rows of one table with a ring.
 struct KeyRows {
     bool any;
     uint32_t found;   // bit i: the rows have generation i of the ring

@@ -9,8 +9,8 @@
 // A server has a set of slots for each family of identifiers. All sets have the same node ids and
 // one window. Families are different spaces of numbers, each with its own layout. Ticks tile
 // seconds (layout.h), so all layouts agree on which ticks a window holds. A layout may be unable to
-// hold a window because of its node ids or its time. Then its slots have no words (kEmptySlot), and
-// the generator reserves nothing.
+// hold a window because of its node ids or its time. The slots of such a layout have no words
+// (kEmptySlot), and the generator reserves nothing.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -34,10 +34,10 @@
 // is in a later second than every word of the sealed window and the word before that window.
 //
 // The rule holds for each node id separately, because a word has its node id. So a server that uses
-// several ranges of node ids in turn keeps the earliest second of each range. When it returns to a
-// range, it may go back in time, but never to a former second of that range. The window's word may
-// then repeat with other node ids. A Reserve that paused meanwhile has a former word, and fails
-// whatever window it loads.
+// several ranges of node ids in turn keeps the earliest second of each range. When the server
+// returns to a range, it may go back in time, but never to a former second of that range. The
+// window's word may then repeat with other node ids. A Reserve that paused meanwhile has a former
+// word, and fails whatever window it loads.
 //
 // kEmptySlot may repeat: the generator reserves nothing from it.
 
@@ -55,7 +55,7 @@ struct Window {
     Second start;
     Second end;  // exclusive
 
-    // A closed window; the next one starts at this second or later.
+    // Returns a closed window. The next window starts at this second or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
     // Returns the earliest start of the next window, whether this one is closed or not.

@@ -1,4 +1,4 @@
-// Encodes what a server remembers about its windows, and decides by it.
+// Encodes the state that a server keeps about its windows, and decides by this state.
 //
 // For each range of node ids the state has a second ("written end") before which this data
 // directory may have issued identifiers. The server writes the state before it uses the window that
@@ -94,7 +94,7 @@ struct SecretRecord {
     friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
 };
 
-// The records of a ring, oldest first.
+// Lists the records of a ring, oldest first.
 struct SecretRecords {
     uint32_t count;  // 0 without a secret
     SecretRecord records[kMaxGenerations];
@@ -185,12 +185,12 @@ struct SkewRange {
 // server extends the window in the window's last second, so it writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// The number of ranges of node ids that a state remembers, the current one first. If a data
-// directory used more, the last two that are not configured merge to one that covers both.
+// A state remembers this many ranges of node ids, the current one first. If a data directory used
+// more, the last two that are not configured merge to one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
-// A clean stop of a server with static node ids.
+// Describes a clean stop of a server with static node ids.
 struct Stop {
     // The machine's boot, from which its uptime counts, mixed with the last checkpoint's place.
     // Every run of PostgreSQL in the directory moves it, even without this library. 0: unknown.
@@ -277,8 +277,8 @@ struct WindowState {
     // The first second after the hold-off of this directory's last unproven start. Before this
     // second, other servers may have used any common node ids.
     Second floor;
-    // When a start found this directory to be a copy. The state keeps this until the operator
-    // acknowledges the copy. A start in a further copy sets it again. 0: no such copy.
+    // At this second a start found that this directory is a copy. The state keeps this until the
+    // operator acknowledges the copy. A start in a further copy sets it again. 0: no such copy.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -411,10 +411,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // The server need not wait if a proof shows that no other server has used the node ids since its
 // own stop. Every other server holds off from its own start, which came after that stop. So no
 // other server has issued anything if less than the tolerated difference passed from the stop to
-// this start. The proof takes a stop of this directory, this boot and all of these node ids, which
-// is also the last write of all. If a later write exists, the disk was rolled back to this stop,
-// and another run may have opened a window. PostgreSQL must not have run here otherwise since the
-// stop: a coordinator may have leased the unused node ids. Both clocks must agree, because a
+// this start. The proof requires a stop of this directory, this boot and all of these node ids.
+// This stop is the last write of all. If a later write exists, the disk was rolled back to this
+// stop, and another run may have opened a window. PostgreSQL must not have run here otherwise since
+// the stop: a coordinator may have leased the unused node ids. Both clocks must agree, because a
 // virtual machine's uptime omits the time for which its host paused it.
 //
 // Other servers hold off by their own tolerated difference, which may have changed over time. Of

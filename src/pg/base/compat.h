@@ -18,7 +18,7 @@
 #define RANDFLAKE_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-// This backend's number: distinct among live processes, and small if connections are few.
+// Returns this backend's number. Live processes have distinct numbers, as small as possible.
 static inline int backend_number() {
 #if PG_VERSION_NUM >= 170000
     return MyProcNumber;
@@ -95,7 +95,7 @@ static inline bool may_use_type(Oid type) {
 #endif
 }
 
-// Returns the wait event for pg_stat_activity. It has a name since PostgreSQL 17.
+// Returns the wait event for pg_stat_activity. Wait events have names since PostgreSQL 17.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);

@@ -1,4 +1,4 @@
-// An error as data: a call raises it, or a view shows it before a call meets it.
+// Describes an error as data: a call raises the error, or a view shows it in advance.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The background workers of this library.
+// Describes the background workers of this library.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // Makes identifiers of a family that is encrypted in batches.
 //
 // A backend reserves a batch of numbers at once, encrypts it in vector registers and returns the
-// identifiers one by one. It drops a batch when the clock shows another second than at the
+// identifiers one by one. A backend drops a batch when the clock shows another second than at the
 // reservation, so an identifier contains the clock's second at the call. The first batch of a
 // second is a single number, and each further batch is longer: a lone insert uses one number, and a
 // bulk load pays for one compare-and-swap in 64 identifiers.

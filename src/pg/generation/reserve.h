@@ -6,7 +6,7 @@
 
 #include "core/window/generator.h"
 
-// The slot that a call tries first. If it is used up in this second, the call tries the others.
+// A call tries this slot first. If it is used up in this second, the call tries the others.
 enum class SlotChoice : uint8 {
     kOwn,     // the backend's own slot, so backends do not disturb each other
     kLowest,  // the same slot for all backends, so together they count upwards

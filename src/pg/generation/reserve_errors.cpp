@@ -1,5 +1,5 @@
-// The errors of calls that got no identifier, each with its cause and remedy. They are data, so
-// that the view randflake_status shows the same text before a call fails.
+// The errors of calls that got no identifier, each with its cause and remedy. The errors are data,
+// so that the view randflake_status shows the same text in advance.
 
 #include "pg/generation/reserve.h"
 

@@ -1,9 +1,9 @@
 // snowflake_generate(): an unencrypted number, by the layout of randflake.snowflake_layout.
 //
 // The order of identifiers matters here. For a statement that wants one number, a backend reads the
-// clock to the millisecond and reserves a single number. For a statement that wants many, it
-// reserves batches. The next batch is twice as long if the statement used up the last one within a
-// tick of the layout, and half as long otherwise.
+// clock to the millisecond and reserves a single number. For a statement that wants many numbers, a
+// backend reserves batches. The next batch is twice as long if the statement used up the last one
+// within a tick of the layout, and half as long otherwise.
 //
 // A backend drops a batch when its statement ends or the coarse clock ticks, which happens every 1
 // to 10 ms depending on the kernel. So an identifier is older than its call by at most one tick of

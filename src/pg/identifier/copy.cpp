@@ -6,7 +6,7 @@
 // each has a twin, which runs the same code and is marked STABLE. In the defaults of COPY, a
 // planner support function replaces each call by the twin's.
 //
-// In other statements a twin would be wrong: ALTER TABLE ADD COLUMN evaluates a default that is not
+// Other statements must not use a twin: ALTER TABLE ADD COLUMN evaluates a default that is not
 // volatile once for all rows. So the support function replaces a call only if
 //
 //   - the innermost utility statement is COPY FROM, or a worker of logical replication runs without

@@ -1,4 +1,4 @@
-// The server's layout of Snowflake identifiers, and the parser of layouts.
+// Declares the server's layout of Snowflake identifiers, and parses layouts.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The text form of identifiers, and quotes of input for messages.
+// Writes the text form of identifiers, and quotes input for messages.
 
 #pragma once
 

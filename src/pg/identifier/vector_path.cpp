@@ -1,4 +1,4 @@
-// The setting randflake.vector_path: a path that the processor lacks prevents the start.
+// Reads the setting randflake.vector_path. A path that the processor lacks prevents the start.
 
 #include "pg/identifier/vector_path.h"
 

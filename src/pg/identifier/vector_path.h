@@ -1,4 +1,4 @@
-// The server's choice among the cipher's vector paths.
+// Chooses the server's vector path of the cipher.
 
 #pragma once
 

@@ -6,7 +6,7 @@
 // SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part.
 // Workers override those settings of a database that matter. Only a superuser can create the
 // extension; workers ignore tables outside it. A worker waits only for ACCESS EXCLUSIVE locks, and
-// briefly. So it soon ends, and needs no SIGTERM, which would log a FATAL error.
+// briefly. So workers soon end, and need no SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 

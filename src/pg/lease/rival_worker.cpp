@@ -2,7 +2,7 @@
 // ids, twice a minute outside recovery. The process asks
 //
 //   the server in "primary_conninfo": a former primary, or a standby promoted beside this one, may
-//     still generate. It may also be this server, through an address that moves with the primary.
+//     still generate. The address may also lead to this server, since it moves with the primary.
 //     Two servers of one system that left recovery are on different timelines, unless two standbys
 //     were promoted at the same time. So this process takes a server on this timeline for this one.
 //   the coordinator in "randflake.registry", to which other servers announce their node ids.

@@ -51,7 +51,7 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// Each major's first minor release that closes CVE-2026-6460; later majors never had it.
+// Each major's first minor release without CVE-2026-6460. Later majors never had this flaw.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
@@ -80,7 +80,7 @@ static void on_shmem_startup() {
     LWLockRelease(AddinShmemInitLock);
 
     // The postmaster runs exit callbacks after the exit of all its children, before it releases
-    // shared memory. It runs them again at each restart after a crash of a backend.
+    // shared memory. The callbacks run again at each restart after a crash of a backend.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

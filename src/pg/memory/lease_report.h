@@ -9,8 +9,8 @@
 // The worker's wait event while it waits for the coordinator or the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
-// Why the worker's last attempt gave no usable lease. Every caller of randflake_generate() may see
-// it. The text beside it names hosts and quotes the coordinator, for pg_monitor and the log.
+// Says why the worker's last attempt gave no usable lease. Every caller may see this reason. The
+// text beside it names hosts and quotes the coordinator: only pg_monitor and the log get that.
 enum class LeaseProblem : uint8_t {
     kNone,
     kSettings,  // no secret, or no valid connection string
@@ -23,7 +23,7 @@ enum class LeaseProblem : uint8_t {
     kUsed,      // this server itself used the node ids up to a later second
 };
 
-// This report is in shared memory. Its own spinlock protects it, so that neither messages nor the
+// This report is in shared memory. A spinlock of its own protects it: neither messages nor the
 // worker wait for a disk.
 struct LeaseReport {
     slock_t mutex;

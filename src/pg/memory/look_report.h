@@ -37,7 +37,7 @@ void look_start();
 
 // --- for the launcher and its workers
 
-// Records a failure, or with an empty text none, if `question` is the last one.
+// Records a failure, or none with an empty text, unless a later question exists.
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 

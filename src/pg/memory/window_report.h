@@ -20,7 +20,7 @@ struct WindowReport {
     int64 hold_off_ms;    // the longest possible
     FileFailure failure;  // with kFileFailed
 
-    // Static node ids: the range in use, and the second from which each range may be used again.
+    // With static node ids, `range` is in use, and a window of range i may open at opens_at[i].
     uint32 range;
     randflake::Second opens_at[randflake::kMaxRanges];
 };

@@ -15,7 +15,7 @@ void secret_define_settings();
 // Reads randflake.secret_file if set, and checks the secrets; FATAL for unusable ones.
 void secret_load();
 
-// Copies the secrets to shared memory. Every process reads them from there.
+// Copies the secrets to shared memory, where every process reads them.
 void secret_init_shared();
 
 // Adds the secrets of `list` after the last one in shared memory. One caller at a time; allocates
@@ -29,7 +29,7 @@ void secret_keep_added();
 randflake::SecretList secret_read_again();
 
 // A fingerprint distinguishes secrets and reveals nothing of them: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. It is no encrypted block, because that might be an identifier in
+// HMAC-SHA-256 over a fixed text. An encrypted block would not do: it might be an identifier in
 // use. From the second secret on, the secret's time and the previous fingerprint follow the text.
 // So two servers with the same fingerprint agree about everything up to that secret. For backends
 // only: the server's crypto library needs a resource owner, which the postmaster lacks.

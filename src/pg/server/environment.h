@@ -68,10 +68,10 @@ static_assert(randflake::DecidesAsShipped<ServerEnvironment>);
 
 extern template class randflake::Server<ServerEnvironment>;
 
-// For every process except the postmaster.
+// Every process except the postmaster uses this.
 extern randflake::Server<ServerEnvironment> server;
 
-// The failure of LookAtState in this process.
+// LookAtState stores its failure in this process here.
 extern FileFailure server_look_failure;
 
 // For the postmaster: call after making shared memory, and at its clean exit.

@@ -378,7 +378,7 @@ static void prepare(Oid function) {
         key_table = find_table(kKeyTable, function);
 }
 
-// Raises the error of a step. Returns false if the caller raises it.
+// Raises the error of this step. Returns false if the caller has to raise an error.
 static bool report(BindingStep step, const TypeBinding& binding, const SecretRecords& records,
                    TypeUse use, int generation, Oid function) {
     switch (step) {
@@ -535,8 +535,8 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 
 // Checks a row of randflake_key_check, as its constraint. Returns true, or raises an ERROR if the
 // database, or the data with this fingerprint, belongs to a secret that the server lacks. A server
-// without a secret does not know the fingerprints' order: then one of the database's must equal
-// this.
+// without a secret does not know the fingerprints' order: then one of the database's fingerprints
+// must equal this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

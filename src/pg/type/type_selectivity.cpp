@@ -7,7 +7,7 @@
 //
 // The planner combines two bounds to a range only if the operators name PostgreSQL's estimators. So
 // a lower bound here looks for an upper bound on the same column and answers for both: P(lower <= x
-// < upper) / P(x < upper). The planner multiplies that by P(x < upper).
+// < upper) / P(x < upper). The planner multiplies this quotient by P(x < upper).
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

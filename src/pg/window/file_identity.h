@@ -10,7 +10,7 @@
 inline constexpr int kNotRegular = -1;
 
 // A failed operation on a file: errno or kNotRegular, the operation, and the path. errno is 0
-// without a failure. The texts are copies because shared memory keeps this: a pointer into the
+// without a failure. The texts are copies because shared memory keeps a failure: a pointer into the
 // library is valid only in processes forked from the one that stored it.
 struct FileFailure {
     int error;
