@@ -252,14 +252,6 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
     EXPECT_EQ(ErrorOf(Sealed(leases)), StateError::kWrongContent) << "leases without a secret";
 }
 
-TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 1, 2, 3, 4, 5, 255}) {
-        Bytes bytes = Encoded(Example());
-        bytes[8] = version;
-        EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
-    }
-}
-
 // --- node ranges ------------------------------------------------------------------------------
 
 // A window of one second.
@@ -397,21 +389,6 @@ TEST(SetTime, FromTheStartOfTheServerOrFromThePresent) {
         EXPECT_EQ(start.wall_ms, kWindowEpochMs + c.wall_ms) << c.what;
         EXPECT_EQ(HeldOff(start), c.held_off) << c.what;
     }
-}
-
-TEST(PlanStart, HeldOffIsTheFirstSecondThatBeginsLater) {
-    constexpr int64_t kLastMs = (int64_t{kMaxEnd} - 3) * 1000;
-    const std::pair<int64_t, int64_t> cases[] = {{0, 3},
-                                                 {999, 3},
-                                                 {1000, 4},
-                                                 {-kSkewMs, 1},
-                                                 {-kSkewMs - 1, 0},
-                                                 {-kWindowEpochMs, 0},
-                                                 {kLastMs - 1, kMaxEnd - 1},
-                                                 {kLastMs, kMaxEnd},
-                                                 {int64_t{kMaxEnd} * 8000, kMaxEnd}};
-    for (const auto& [wall_ms, second] : cases)
-        EXPECT_EQ(HeldOff(StartAt({0, wall_ms}, {0, wall_ms}, false)), second) << wall_ms;
 }
 
 TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
