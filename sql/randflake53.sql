@@ -49,11 +49,6 @@ SELECT count(*) FROM (SELECT randflake53_generate() FROM generate_series(1, 2000
 SELECT ids_issued BETWEEN 20000 AND 30000 AS counted FROM randflake_status;
 SELECT sum(ids_issued) FROM randflake_slots;
 
-\echo '-- NULL in, NULL out'
-SELECT randflake53_decode(NULL) IS NULL, randflake53_encode(NULL, 1, 1) IS NULL,
-       randflake53_encode(now(), NULL, 1) IS NULL, randflake53_encode(now(), 1, NULL) IS NULL,
-       (SELECT count(*) FROM randflake53_generate(NULL)) AS none;
-
 \echo '-- Errors'
 \getenv source PG_ABS_SRCDIR
 \set helper :source '/test/error_of.sql'

@@ -39,11 +39,6 @@ SELECT name, snowflake_lower(epoch, name) AS first,
 FROM snowflake_layouts();
 SELECT snowflake_lower('2026-01-01') = snowflake_lower('2026-01-01', 'twitter') AS of_the_server;
 
-\echo '-- Null in, null out'
-SELECT snowflake_decode(NULL, 'twitter') IS NULL, snowflake_decode(1, NULL) IS NULL,
-       snowflake_decode(NULL) IS NULL, snowflake_lower(NULL) IS NULL,
-       snowflake_lower(now(), NULL) IS NULL;
-
 \echo '-- A layout that changes from row to row'
 SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
 FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;

@@ -17,6 +17,3 @@ SELECT randflake_from_text('fvvvvvvvvvvvv'), randflake_from_text('FVVVVVVVVVVVV'
 \echo '-- Malformed; a message quotes a short part'
 SELECT pg_temp.error_of(format('SELECT randflake_from_text(%L)', form)) AS error
 FROM unnest(ARRAY['', '00000000000000', 'g000000000000', '12w4', E'1\n', '1€', '𝟙', repeat('0', 10000), repeat('€', 10000)]) AS form;
-
-\echo '-- NULL in, NULL out'
-SELECT randflake_to_text(NULL::bigint) IS NULL AS to_text, randflake_from_text(NULL) IS NULL AS from_text;
