@@ -1,12 +1,10 @@
 \echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
 
--- Other roles may own objects in the extension's schema. PostgreSQL prefers such a function or
--- operator to one of its own that matches the argument types less exactly. So this script qualifies
--- every name that could be overloaded, and no function has that schema in its search_path.
+-- This script qualifies every name that could be overloaded, as randflake--1.0.sql says.
 --
--- Another role's function with the arguments of one of the extension's, and one more with a default,
--- would make each call of the latter ambiguous. So functions for internal calls take an argument of
--- a type that other roles may not use.
+-- A role could also create a function like one of the extension's with one more argument that has a
+-- default. PostgreSQL would then refuse each call of the extension's function as ambiguous. So
+-- internal functions take an argument of a type that other roles may not use.
 
 CREATE TYPE randflake_key_internal AS ENUM ();
 COMMENT ON TYPE randflake_key_internal IS
@@ -112,9 +110,9 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 
 -- The secret that the type's values belong to
 --
--- Logical decoding reads the table under its historic snapshot, so it is a user catalog table. Its
--- replica identity lets a role delete rows when a publication of all tables includes it. Rows may
--- repeat, so it has no key.
+-- Logical decoding reads this table under its historic snapshot, so it is a user catalog table. Its
+-- replica identity lets a role delete rows when a publication of all tables includes it. The table
+-- has no key, because rows may repeat.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
@@ -145,8 +143,9 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
 'true, or an error if the server lacks the secret of this database or of this fingerprint';
 
--- A dump has the fingerprint here too. A server with another secret keeps the row in randflake_key,
--- so the type reads nothing, and refuses this row, so the restore reports an error.
+-- A dump has the fingerprint in this second table too. On a server with another secret, a restore
+-- keeps the row in randflake_key, so the type reads nothing. The server refuses this row, so the
+-- restore reports an error.
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );

@@ -1,47 +1,46 @@
--- The identifiers of randflake for servers that cannot load its library: SQL and PL/pgSQL for
--- PostgreSQL 15 to 19, which the owner of a database installs. See docs/managed.md.
+-- Makes the identifiers of randflake on servers that cannot load its library, in SQL and PL/pgSQL
+-- for PostgreSQL 15 to 19. The owner of a database installs this script. See docs/managed.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f managed/randflake.sql
 --
--- How numbers are given out
+-- How sessions get numbers
 --
 -- All state is in sequences, because only they keep their values when a transaction rolls back.
 -- Each node id has four:
 --
 --   tickets, hops, leaps
---             logged, and moved by nextval alone. Their position is
+--             logged; only nextval moves them. Their position is
 --             tickets + hops / 64 * 32,768 + leaps / 64 * 16,777,216, with quotients rounded down:
 --             a time since 2024-10-27 03:33:20 UTC in 64ths of a second. The session whose nextval
 --             of `tickets` makes the position a full second holds that second and may open it.
---   numbers   unlogged. life << 47 | second << 17 | n: the last number given out. nextval gives the
+--   numbers   unlogged. life << 47 | second << 17 | n: the last number in use. nextval returns the
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- life is 16 bits of the server's start time. A session uses a number only if it has this life and
--- its second is neither before the clock's nor more than 60 beyond it. The invariants:
+-- `life` is 16 bits of the server's start time. A session uses a number only if the number has this
+-- life. Its second must be at least the clock's and at most 60 beyond it. These invariants hold:
 --
 --   1. A second has one holder. The position never falls, and a nextval of `tickets` raises it by
---      1. A session reads hops and leaps before its nextval and after it. If they are equal, they
---      were so in between, and the session knows the position that its nextval made. No other
---      nextval made the same one.
---   2. Numbers of a second are given out once. Only its holder sets `numbers` to a second, once,
---      however long it pauses before. From there the number grows by one at a time.
---   3. They do not run into the next second. A session looks before each single nextval and takes
---      no number from 122,880 on. Between look and nextval each session may pause, and then take
---      one number too many. The 8,192 numbers left are more than there can be sessions.
+--      1. A session reads hops and leaps before its nextval and after it. If both reads agree, the
+--      session knows the position that its nextval made. No other nextval made the same position.
+--   2. Sessions use a number of a second once. Only the second's holder sets `numbers` to it, once,
+--      however long the holder pauses before. From there the number grows by one at a time.
+--   3. Numbers of a second do not run into the next second. A session checks before each single
+--      nextval and takes no number from 122,880 on. After this check each session may pause, and
+--      then take one number too many. The 8,192 numbers left are more than sessions can exist.
 --   4. After a crash, no session opens a used second again. Before a session opens a second, the
 --      position has reached the disk, or the second is at most 2 ahead of the clock. After each
 --      start, the first second lies 4 or more ahead of the clock, and beyond the position on disk.
 --      PostgreSQL 17 flushes on demand. Before 17, pg_current_wal_flush_lsn proves the flush.
---      Without proof the session waits for the clock. Then a used second could return only if its
---      position was lost and the clock was set back during the crash.
---   5. No number from before a crash is used after it: `numbers` is 0 or has another life.
+--      Without proof the session waits for the clock. A used second can then return only if the
+--      crash lost its position and the clock was set back during the crash.
+--   5. No session uses a number from before a crash: `numbers` is 0 or has another life.
 --   6. No session opens a second more than 60 ahead of the clock. So a server that takes over a
---      node id with an unknown past begins 64 ahead, which is safe with a clock less than 4 seconds
---      behind, and waits 4 seconds. A promoted standby lacks the last positions even with synchronous
---      replication, since only the session that moved them waits for the standby. The past is
---      unknown to randflake_configure() if it gets a node id, makes sequences, or finds another
---      server, database or timeline; but a secret that it makes itself is unused.
+--      node id with an unknown past begins 64 ahead and waits 4 seconds. That is safe if its clock
+--      is less than 4 seconds behind. A promoted standby lacks the last positions even with
+--      synchronous replication, because only the session that moved them waits for the standby.
+--      randflake_configure() does not know the past if it gets a node id, makes sequences, or finds
+--      another server, database or timeline. A secret that it makes itself has no past.
 --
 -- So uniqueness depends on clocks only in 4., without a proof, and in 6. Rollback, subtransactions,
 -- isolation levels and snapshots change no sequence. Only a randflake_configure() that rolls back
@@ -50,26 +49,25 @@
 -- which waits for all transactions that have read it and hides the row from older snapshots. Only
 -- randflake_configure() sets the position, under the same lock.
 --
--- After a crash, each of the three is up to 32 ahead of its use, because PostgreSQL logs so many
--- values beforehand: half a second for tickets, nothing for hops and leaps, which stop at a
--- multiple of 64. So a crash skips one second at most. `hops` and `leaps`, of 512 seconds and of
--- three days, bridge idle times. Only the holder of a past second moves them, so that concurrent
--- sessions do not carry them far beyond the clock.
+-- PostgreSQL logs 32 values of a sequence beforehand, so after a crash each of the three is at most
+-- 32 ahead of its use. This is half a second for tickets, and nothing for hops and leaps, which
+-- stop at a multiple of 64. `hops` (512 seconds) and `leaps` (three days) bridge idle times. Only
+-- the holder of a past second moves them, so concurrent sessions do not carry them far beyond the
+-- clock.
 --
 -- Later versions
 --
 -- A new version installs over a former one in one transaction. It replaces functions, which keep
 -- their oids, and drops nothing. It first locks randflake_state: all transactions that have read it
--- have ended, and no other reads it before the new functions exist. A call that waits for the row
+-- have ended, and no session reads it before the new functions exist. A call that waits for the row
 -- continues with its former body, which calls the new functions. So a version that changes the
--- meaning of state or sequences returns another randflake_format(), which the former body checks
--- when it has the row, and changes the row by TRUNCATE as above. ALTER TABLE ... ADD COLUMN IF NOT
--- EXISTS adds columns.
+-- meaning of state or sequences changes the row by TRUNCATE and returns another randflake_format().
+-- The former body checks randflake_format() once it has the row.
 --
 -- Security
 --
--- Functions for ordinary roles are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp, so
--- it finds no name, operator or cast of another role, and qualifies its own objects.
+-- Functions for ordinary roles are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp and
+-- qualifies its own objects, so it finds no name, operator or cast of another role.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
@@ -107,10 +105,11 @@ $do$;
 
 CREATE SCHEMA IF NOT EXISTS randflake;
 
--- The format of the state and the sequences. A version that changes it returns the next number.
+-- Returns the format of the state and the sequences. A version that changes it returns the next
+-- number.
 CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
--- One row: the arguments of randflake_configure(). Its readers know the secret.
+-- The one row has the arguments of randflake_configure(). Its readers know the secret.
 CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
@@ -130,9 +129,10 @@ CREATE TABLE IF NOT EXISTS randflake.randflake_state (
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
--- The cipher, SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then those of the right one. A round works on both branches at once. It adds
--- only words x, so carries fall into a gap and are masked. Round keys have the words of a state.
+-- The cipher, SPARX-64/128. The cipher's state is a bigint of four words: from the lowest bits, x
+-- and y of the left branch, then those of the right one. A round works on both branches at once. A
+-- round adds only words x, so it masks the carries into a gap. Round keys have the words of a
+-- state.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -164,8 +164,8 @@ BEGIN
 END
 $$;
 
--- HMAC-SHA-256 under a secret of 32 hexadecimal digits. This and the next function are not in SQL,
--- because auto_explain would log the arguments.
+-- HMAC-SHA-256 under a secret of 32 hexadecimal digits. This and the next function are not SQL
+-- functions, because auto_explain would log their arguments.
 CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,7 +177,7 @@ BEGIN
 END
 $$;
 
--- The key of a permutation of the 53-bit numbers, two words; see docs/masking.md.
+-- Derives the key of a permutation of the 53-bit numbers, two words; see docs/masking.md.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -191,19 +191,20 @@ BEGIN
 END
 $$;
 
--- The functions for single identifiers and numbers, and the permutation. Their rounds are unrolled.
+-- Makes the functions for single identifiers and numbers, and the permutation. They unroll rounds.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
     -- The cipher swaps the two bytes of each word.
     swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
-    -- The sum that is the next x, y rotated, and the linear layer from the left branch to the
-    -- right.
+    -- Computes the sum that is the next x, y rotated, and the linear layer from the left to the
+    -- right branch.
     total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
-    -- The last number, if c was configured here, and the clock's second of this life, in `numbers`.
+    -- Returns the last number, if c is this configuration, and the clock's second of this life, in
+    -- `numbers`.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
         IF randflake.randflake_format() <> 1 THEN  -- it was replaced while this body waited for the row
             RAISE serialization_failure USING MESSAGE = ''randflake was updated during this call'', HINT = ''Repeat the transaction.'';
@@ -244,8 +245,8 @@ BEGIN
     EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
         'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
 
-    -- A round of SipHash on words a to d. A sum of 64 bits is made of its lower 62 and its upper 2,
-    -- since PostgreSQL's addition overflows.
+    -- Computes a round of SipHash on words a to d. It adds the lower 62 and the upper 2 bits of a
+    -- sum apart, because PostgreSQL's addition overflows.
     FOREACH step SLICE 1 IN ARRAY ARRAY[['a', 'b', '13'], ['c', 'd', '16'], ['a', '', '32'], ['c', 'b', '17'], ['a', 'd', '21'], ['c', '', '32']] LOOP
         sip := sip || CASE step[2] WHEN '' THEN '' ELSE format('
         s := (%1$s & %3$s) + (%2$s & %3$s);
@@ -280,7 +281,7 @@ BEGIN
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
     -- A usable number is at most 60 seconds beyond the clock. The call checks before and after
-    -- nextval, since another session may have opened a second in between.
+    -- nextval, because another session may have opened a second in between.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -303,8 +304,8 @@ BEGIN
     END LOOP;
 END');
 
-    -- Many identifiers, of 64 and of 53 bits. The latter use the first 32,768 numbers of a second.
-    -- A number that another session passed meanwhile is left out.
+    -- Makes many identifiers, of 64 or 53 bits. 53-bit identifiers use the first 32,768 numbers of
+    -- a second. The session omits a number that another session has passed meanwhile.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -345,12 +346,13 @@ END
 $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997): a bit string holds one bit of all states. Rotations then cost nothing, and a sum is made
--- bit by bit. A slice of x or y has the left branch in its first half, the right in its second.
+-- 1997): a bit string holds one bit of all states. Rotations then cost nothing, and the function
+-- adds bit by bit. A slice of x or y has the left branch in its first half, the right one in its
+-- second.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Slice length, a power of two, as a logarithm and as a number.
+    -- The slice length is a power of two, here as a logarithm and as a number.
     n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));
     size  constant integer := 1 << n;
     swaps varbit[];  -- see below
@@ -427,9 +429,9 @@ BEGIN
 END
 $$;
 
--- The ring of secrets, as in src/core/secret/secret_ring.h.
+-- Implements the ring of secrets, as src/core/secret/secret_ring.h does.
 
--- The secret, from 1, that owns a number.
+-- Returns the secret, from 1, that owns a number.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -445,8 +447,8 @@ BEGIN
 END
 $$;
 
--- NULL for a skipped number, and for an identifier of no secret. The owner of 53 bits is that of
--- their second.
+-- Returns NULL for a skipped number, and for an identifier of no secret. The owner of a 53-bit
+-- identifier is the owner of its second.
 DO $do$
 DECLARE
     variant record;
@@ -508,7 +510,7 @@ BEGIN
 END
 $$;
 
--- The part of the position due to hops and leaps, and the position.
+-- Returns the position, and its part from hops and leaps.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
@@ -517,7 +519,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract that uniqueness needs. Not an ASSERT, which any role can switch off.
+-- Reports a violated contract that uniqueness needs. Any role can switch an ASSERT off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -527,7 +529,7 @@ BEGIN
 END
 $$;
 
--- Why this database makes no identifiers, as the parts of an error; state is NULL without a reason.
+-- Returns why this database makes no identifiers, as the parts of an error; else state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -635,14 +637,14 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- Without a change for 0.1 s, the holder of a second has left, or a crash has removed it.
+        -- If nothing changes for 0.1 s, the second's holder has left, or a crash has removed it.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- Far behind, one session moves the position; it has left it beyond a full second.
+        -- If the position is far behind, one session moves it, and leaves it beyond a full second.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -667,7 +669,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- This session holds the second of this position; no other will.
+        -- This session holds the second of this position; no other session will.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);
@@ -686,7 +688,7 @@ BEGIN
             IF flushes THEN
                 PERFORM pg_logical_emit_message(false, 'randflake', '', true);
             ELSIF t > now + 2 THEN
-                -- Full pages are flushed soon, without a commit.
+                -- PostgreSQL flushes full pages soon, without a commit.
                 PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
             END IF;
         EXCEPTION WHEN OTHERS THEN
@@ -714,7 +716,7 @@ $$;
 
 -- Configuration
 
--- Default privileges of the owner may have granted other roles access to these objects.
+-- The owner's default privileges may have granted other roles access to these objects.
 CREATE OR REPLACE FUNCTION randflake.randflake_keep_private() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -794,9 +796,9 @@ BEGIN
 END
 $$;
 
--- secret    lines of a file of secrets. NULL keeps the present ones, and makes one at first.
--- node_id   NULL keeps the present one.
--- failover  whether a promoted standby goes on by itself. NULL keeps the setting; false at first.
+-- secret    has the lines of a file of secrets. NULL keeps the present ones, and makes one at first.
+-- node_id   NULL keeps the present node id.
+-- failover  lets a promoted standby resume by itself. NULL keeps the setting; false at first.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan  -- a custom plan would show the secret to auto_explain
@@ -840,7 +842,7 @@ BEGIN
         latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
                 to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
             FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
-        -- Secrets of seconds that may have been used must stay.
+        -- Secrets of seconds that sessions may have used must stay.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
             (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
@@ -866,7 +868,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- The last second that may have been used. A secret made here is unused.
+        -- Finds the last second that sessions may have used. None has used a secret made here.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -988,8 +990,9 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- Text form and shards. Their bodies are resolved at creation, so they need no search_path and can
--- be inlined.
+-- PostgreSQL resolves the bodies of these functions at creation, so they need no search_path and it
+-- can inline them. Their bodies are resolved at creation, so they need no search_path and can be
+-- inlined.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1006,8 +1009,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- The identifier of `digits`, all or part of the text form `all_`. Uses collation "C" whatever the
--- caller's column has.
+-- Returns the identifier of `digits`, all or part of the text form `all_`. It uses collation "C",
+-- whatever the caller's column has.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,48 +1,45 @@
--- Moves a database from serial and identity keys to identifiers of randflake. See
--- docs/migrating.md.
+-- Moves a database from serial and identity keys to identifiers: see docs/migrating.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f migrate/randflake_migrate.sql
 --
 -- plan() lists what moves and what depends on it, and changes nothing. transaction() prints one
 -- transaction that moves a group of tables. start() writes the steps that move a group while
--- programs use it, todo() prints the remaining ones, undo() replaces them by the way back. Only the
--- operator runs the printed statements. DROP SCHEMA randflake_migrate CASCADE removes everything;
--- run it after all moves have ended.
+-- programs use it, todo() prints the remaining steps, undo() replaces them by the way back. Only
+-- the operator runs the printed statements. After all moves have ended, the operator runs DROP
+-- SCHEMA randflake_migrate CASCADE, which removes everything.
 --
--- How it finds things
+-- How the script finds columns and objects
 --
---   moving()   the columns: generated keys and, along foreign keys, all columns that refer to them.
---              Foreign keys connect tables to a group, named by its first table.
---   hanging()  what depends on columns, by pg_depend, through views and functions. "kept" is what
---              PostgreSQL keeps through ALTER COLUMN TYPE. "made again" is what the move drops and
---              creates again with the SQL that PostgreSQL prints for it. All else is a blocker, an
---              unknown kind too.
+-- moving() returns the columns: generated keys and, along foreign keys, all columns that refer to
+-- them. Foreign keys connect tables to a group, which has the name of its first table. hanging()
+-- follows pg_depend through views and functions. Its result is "kept" if PostgreSQL keeps an object
+-- through ALTER COLUMN TYPE. It is "made again" if the move drops the object and creates it again
+-- with the SQL that PostgreSQL prints for it. Any other object is a blocker.
 --
 -- How columns change places while programs write (start)
 --
 -- Each column gets a shadow, named new_ and its name. A trigger maintains the shadow of every row
--- that a program writes; fill() does the rest. Step 7 renames: the column becomes old_ and its
--- name, the shadow takes its place, and triggers maintain the old column for rows written since. So
--- after step 7 the way back is the same steps with the roles exchanged; before it, undo() drops
--- shadows.
+-- that a program writes; fill() does the rest. Step 7 renames the column to old_ and its name, and
+-- the shadow takes its place. Triggers then maintain the old column for new rows. So after step 7
+-- the way back has the same steps with exchanged roles; before step 7, undo() drops the shadows.
 --
--- The shadow belongs to the number and not to the row, since references to a number do not change
--- when another row takes it. When a row leaves a number, by UPDATE or DELETE, a table of the move
--- keeps the shadow for the row that takes the number next.
+-- The shadow belongs to the number, because references to a number stay when another row takes it.
+-- When a row leaves a number, by UPDATE or DELETE, a table of the move keeps the shadow for the row
+-- that takes the number next.
 --
--- In a partitioned table the move makes columns, triggers and checks on the table, which gives them
--- to later partitions. It makes indexes and foreign keys on each partition, where PostgreSQL can do
--- so beside writers; those of the table then take them. A check refuses rows without a shadow, so
--- none is lost when a partition is attached with rows, or a trigger was off.
+-- The move makes columns, triggers and checks on a partitioned table, which gives them to later
+-- partitions. It makes indexes and foreign keys on each partition, where PostgreSQL can do so
+-- beside writers; the table's own take them. A check refuses rows without a shadow. So no shadow is
+-- missing after a program attaches a partition with rows or turns a trigger off.
 --
--- All names that a move makes have its number: randflake_1_… and zzz_randflake_1_… beside the
--- tables, m1_… in this schema. Only new_ and old_ columns have none. The steps record the oid of
--- what they make, and drop nothing else.
+-- All names that a move makes contain its number: randflake_1_… and zzz_randflake_1_… beside the
+-- tables, m1_… in this schema. Only new_ and old_ columns have no number. The steps record the oid
+-- of each object that they make, and drop nothing else.
 --
--- Security: %I quotes names in SQL, and %L values. Functions have search_path = pg_catalog,
--- pg_temp, and so has generated SQL, which qualifies all other names. A table's owner can attach
--- code to the table, or replace it by a view. So statements that may run such code, or parse text
--- of the owner, run as the owner (as_owner), and so do the functions that a move makes.
+-- Security: %I quotes names in SQL, and %L values. Functions and generated SQL have search_path =
+-- pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner can attach code
+-- to the table, or replace it by a view. So statements that may run such code, or parse the owner's
+-- text, run as the owner (as_owner). So do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -51,8 +48,8 @@ COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randf
 
 -- --- the columns --------------------------------------------------------------------------------
 
--- The function of this name and number of arguments: the extension's, or the managed script's in
--- its schema. Ignores functions that other roles gave this name.
+-- Returns the function of this name and number of arguments: the extension's, or the managed
+-- script's in its schema. Ignores functions that other roles gave this name.
 CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid
@@ -63,7 +60,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY e.oid LIMIT 1
 $$;
 
--- The type of the new keys and the call that generates one.
+-- Returns the type of the new keys and the call that generates one.
 CREATE FUNCTION randflake_migrate.target(target text, OUT to_type regtype, OUT generator text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -83,9 +80,9 @@ BEGIN
 END
 $$;
 
--- The columns that move. `rows` is all (existing rows get new keys) or new (they keep theirs). A
--- key that already has identifiers keeps them, and moves to the type only. Partitions and tables
--- that inherit follow their topmost table.
+-- Returns the columns that move. `rows` is all (existing rows get new keys) or new (they keep
+-- theirs). A key that already has identifiers keeps them, and moves to the type only. Partitions
+-- and tables that inherit follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -151,22 +148,22 @@ CREATE FUNCTION randflake_migrate.moving(
     ORDER BY f.grp, m.source = 'reference', m.rel, m.att
 $$;
 
--- The search_path for statements; they find operators of the type through it.
+-- Returns the search_path in which statements find the type's operators.
 CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
--- LOCK TABLE that times out before a waiting program checks for deadlocks and becomes a victim.
+-- Returns a LOCK TABLE that times out before a waiting program checks for deadlocks and fails.
 CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Views for LOCK TABLE, before their tables. It locks what they read by the rights of their owners;
--- if one of the owners lacks these, this returns none.
+-- Returns views for LOCK TABLE, before their tables. LOCK TABLE locks the tables of a view by the
+-- rights of its owner. If an owner lacks these rights, this returns no view.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -175,8 +172,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE r.ev_class = ANY ($1) AND NOT has_table_privilege(c.relowner, u.oid, 'UPDATE, DELETE, TRUNCATE'))
 $$;
 
--- Tables for LOCK TABLE, in the order of most programs: referenced ones first. `roots` are the
--- tables with the keys in these tables.
+-- Returns tables for LOCK TABLE in the order of most programs: referenced tables first. `roots` are
+-- the tables with the keys in these tables.
 CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
@@ -185,7 +182,7 @@ $$;
 
 -- --- other owners -------------------------------------------------------------------------------
 
--- Runs the statement from as_owner().
+-- Runs the statement of as_owner().
 CREATE FUNCTION randflake_migrate.run() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     rows bigint := 0;
@@ -200,9 +197,9 @@ BEGIN
 END
 $$;
 
--- Runs a statement as another role, and returns its number of rows. SET ROLE would not do: code of
--- that role could run RESET ROLE, and its deferred triggers would run after the role is reset. So
--- PostgreSQL refreshes a materialized view as its owner. That confines everything: roles, settings,
+-- Runs a statement as another role, and returns its number of rows. SET ROLE would not suffice:
+-- code of that role could run RESET ROLE, and its deferred triggers would run after the role is
+-- reset. So PostgreSQL refreshes a materialized view as its owner. That confines roles, settings,
 -- and triggers that wait for the end of the transaction.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -235,8 +232,8 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. Grants it USAGE on the schema, and CREATE only
--- while PostgreSQL requires it.
+-- Makes a role the owner of objects in this schema. The role gets USAGE on the schema, and CREATE
+-- only while PostgreSQL requires it.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -254,14 +251,14 @@ BEGIN
 END
 $$;
 
--- The call that runs a statement as this role.
+-- Returns the call that runs a statement as this role.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- The statement that gives objects in this schema to this role.
+-- Returns the statement that gives objects in this schema to this role.
 CREATE FUNCTION randflake_migrate.given(owner oid, VARIADIC names name[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN ''
@@ -269,7 +266,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- The owner of an object, or of the table that it belongs to.
+-- Returns the owner of an object, or of the table that it belongs to.
 CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
@@ -308,7 +305,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- The name of the table and function that map old numbers of a key to new ones.
+-- Returns the name of the table and function that map old numbers of a key to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -316,14 +313,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM concat($1, '.', quote_ident($2)) AS n
 $$;
 
--- A name in snake case: orderID becomes order_id.
+-- Returns a name in snake case: orderID becomes order_id.
 CREATE FUNCTION randflake_migrate.plain(name name) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(regexp_replace($1, '([a-z0-9])([A-Z])', '\1_\2', 'g')) $$;
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- The direct dependents of an object or of a column. A rule counts as its view. Of a table's row
--- type only columns count; other dependents do not notice that a column changes.
+-- Returns the direct dependents of an object or of a column. A rule counts as its view. Of a
+-- table's row type only columns count; other dependents do not notice a changed column.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -347,7 +344,7 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                       AND (t.tgisinternal OR t.tgparentid <> 0))
 $$;
 
--- These columns and those that inherit from them.
+-- Returns these columns and those that inherit from them.
 CREATE FUNCTION randflake_migrate.places(rels oid[], atts smallint[], OUT rel oid, OUT att smallint)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE place (rel, att) AS (
@@ -360,16 +357,16 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- A table and its partitions; the leaves have the rows.
+-- Returns a table and its partitions; the leaves have the rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- The expressions of an object, as PostgreSQL stores them, in which each of these columns
--- ("table.number") is KEY, each other column of a table OTHER, and each constant CONST. Implicit
--- casts are left out. Columns of a result have the number of their query (":resno 3/1"), and so has
+-- Returns an object's expressions as PostgreSQL stores them. In them, each of these columns
+-- ("table.number") is KEY, each other column OTHER, and each constant CONST. The function omits
+-- implicit casts. Columns of a result have the number of their query (":resno 3/1"), and so has
 -- UNION ("{SETOPERATIONSTMT/1").
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -435,7 +432,7 @@ BEGIN
 END
 $$;
 
--- What such a tree does with a key and the type cannot do.
+-- Returns what such a tree does with a key that the type cannot do.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -458,8 +455,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS x (what)
 $$;
 
--- Everything that depends on these columns and on those that inherit from them, in the order of
--- creation: its fate, its identity as in pg_identify_object, a note and a remedy.
+-- Returns everything that depends on these columns and on those that inherit from them, in the
+-- order of creation. Each has its fate, its identity as in pg_identify_object, a note and a remedy.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -517,7 +514,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
 $$;
 
--- Owner and grants of a new view or function. Takes back what default privileges gave it.
+-- Returns statements for owner and grants of a new view or function. They revoke default grants.
 CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
@@ -534,7 +531,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE $4 IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
 $$;
 
--- The grants on single columns of a relation, all or one.
+-- Returns the grants on single columns of a relation, all or one.
 CREATE FUNCTION randflake_migrate.column_grants(rel oid, att smallint DEFAULT NULL) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('GRANT %s (%I) ON TABLE %s TO %s%s;', g.privilege_type, a.attname, $1::regclass,
@@ -543,7 +540,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
 $$;
 
--- The statistics settings of a column: the text after SET. Other options of columns do not matter.
+-- Returns the statistics settings of a column: the text after SET. Other options are irrelevant.
 CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
@@ -552,7 +549,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- Makes an index the one that its table is clustered on, or identified by, each after a line feed.
+-- Returns statements, each after a line feed, by which an index clusters or identifies its table.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -573,7 +570,7 @@ BEGIN
 END
 $$;
 
--- The statement that drops an object that is made again.
+-- Returns the statement that drops an object that the move makes again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type
@@ -588,8 +585,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- The statements that make it again, with its owner, grants, comments and state. Names in the
--- caller's search_path are unqualified, so that an operator may become that of another type.
+-- Returns the statements that make the object again, with its owner, grants, comments and state.
+-- They do not qualify names in the caller's search_path, so an operator may become another type's.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -653,7 +650,7 @@ $$;
 
 -- --- the plan -----------------------------------------------------------------------------------
 
--- One row for each move by start().
+-- The table has one row for each move by start().
 CREATE TABLE randflake_migrate.move (
     id       integer PRIMARY KEY,
     grp      text NOT NULL,
@@ -668,14 +665,14 @@ CREATE TABLE randflake_migrate.move (
     pause    interval NOT NULL DEFAULT '0'                   -- after each such transaction
 );
 
--- The number of the next move, and the name of its column beside another one.
+-- Returns the number of the next move, and the name of its column beside another one.
 CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
 
 CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
 
--- The sequence behind a column: its own, or that of a default that is a plain nextval().
+-- Returns the sequence behind a column: its own, or that of a default that is a plain nextval().
 CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -687,7 +684,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Blockers: names that the steps need, and privileges that the owners of tables lack.
+-- Finds blockers: names that the steps need, and privileges that the owners of tables lack.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -767,11 +764,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WHERE t.owner <> quote_ident(current_user)::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
 $$;
 
--- Everything that a move does and needs, in groups. `what` is
+-- Returns everything that a move does and needs, in groups. `what` is
 --   moves        a key or a column that refers to one
 --   kept, made again, dropped    a dependent object
---   blocker      prevents the move until the SQL in `remedy` has run. "online:" concerns start()
---                only
+--   blocker      prevents the move until the SQL in `remedy` has run ("online:" only for start())
 --   look         may need a change that only its author can judge
 --   application  what programs lose, and the line that mends it
 CREATE FUNCTION randflake_migrate.entries(target text, rows text)
@@ -996,13 +992,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
--- The same, with the group's name as the caller's search_path shows it.
+-- Returns the same, with the group's name as the caller's search_path shows it.
 CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
     SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
 $$;
 
--- The group's name; an error unless the group of this table can move.
+-- Returns the group's name; raises an error unless this table's group can move.
 CREATE FUNCTION randflake_migrate.group_of(member regclass, target text, rows text, online boolean) RETURNS regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1028,8 +1024,9 @@ $$;
 
 -- --- one transaction ----------------------------------------------------------------------------
 
--- The statements that move a table's group at once, under ACCESS EXCLUSIVE locks while PostgreSQL
--- rewrites its rows. If rows get new keys, randflake_migrate."schema.table.column" maps old to new.
+-- Returns the statements that move a table's group at once, under ACCESS EXCLUSIVE locks while
+-- PostgreSQL rewrites its rows. If rows get new keys, randflake_migrate."schema.table.column" maps
+-- old to new.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1109,7 +1106,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- A migration tool continues in the transaction with its own tables.
+    -- A migration tool uses its own tables later in the transaction.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1119,8 +1116,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- The columns of moves. `shadow` is the column that will replace `name`, which then becomes
--- `displaced`. Step 7 exchanges the roles.
+-- The table has the columns of moves. `shadow` is the column that will replace `name`, which then
+-- becomes `displaced`. Step 7 exchanges the roles.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1144,7 +1141,7 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- The steps in order. Each is a transaction that marks itself done, except CREATE INDEX
+-- The steps in order. Each step is a transaction that marks itself done, except CREATE INDEX
 -- CONCURRENTLY.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
@@ -1163,15 +1160,15 @@ CREATE TABLE randflake_migrate.step (
     PRIMARY KEY (move, n)
 );
 
--- A move's columns in its tables and their partitions.
+-- Returns a move's columns in its tables and their partitions.
 CREATE FUNCTION randflake_migrate.columns(move integer, OUT rel oid, OUT att smallint, OUT p randflake_migrate.part)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attrelid, a.attnum, v FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
     JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum > 0 AND NOT a.attisdropped WHERE v.move = $1 AND a.attname = v.name
 $$;
 
--- Raises an error unless a move's columns, triggers, constraints and indexes are those of its
--- beginning and those that its steps made, under their names, and nothing else has these names.
+-- Raises an error unless a move's columns, triggers, constraints and indexes are the original ones
+-- and those that its steps made, under their names. Other objects must not have these names.
 CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1204,7 +1201,7 @@ BEGIN
 END
 $$;
 
--- Marks a step done; an error if it is not the next one, or if results of earlier steps are gone.
+-- Marks a step done; raises an error if it is not the next one, or if earlier results are gone.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1243,8 +1240,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- A step's index, if it is on its table with its definition; an error if another object has its
--- name.
+-- Returns a step's index if it is on its table with its definition. Fails if the name is taken.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1260,7 +1256,7 @@ BEGIN
 END
 $$;
 
--- Reserves an index's name before it is built, since an unfinished index does not show its creator.
+-- Reserves an index's name before the build, because an unfinished index does not show its creator.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1277,8 +1273,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- The names of a column's functions, of its trigger, and of the check against rows without a
--- shadow.
+-- Returns the names of a column's functions, trigger, and check against rows without a shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1286,8 +1281,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- The statement that makes this check. Without NULL in the column, SET NOT NULL needs no scan for
--- it.
+-- Returns the statement that makes this check. Once no row has NULL, SET NOT NULL needs no scan.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
@@ -1347,8 +1341,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Removes what follow() made. A trigger goes with its function, so no other trigger of its name
--- does.
+-- Removes what follow() made. A trigger goes with its function, so other triggers of its name stay.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1358,8 +1351,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of a table and its partitions, a few pages a transaction. It resumes if
--- stopped.
+-- Fills the shadows of a table and its partitions, a few pages a transaction. It resumes after a
+-- stop.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
@@ -1402,11 +1395,11 @@ BEGIN
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
-        -- The program's triggers do not run for these updates.
+        -- These updates do not run the program's triggers.
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        -- Rows locked by a program wait for the next pass, which avoids deadlocks.
+        -- Rows that a program has locked wait for the next pass, which avoids deadlocks.
         filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
             ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
             leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
@@ -1420,8 +1413,8 @@ BEGIN
 END
 $$;
 
--- The definition of an index on the shadows: the text after ON table. PostgreSQL itself renames the
--- columns in it, in an empty copy of the table.
+-- Returns the definition of an index on the shadows: the text after ON table. PostgreSQL itself
+-- renames the columns in the definition, in an empty copy of the table.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1457,7 +1450,7 @@ BEGIN
 END
 $$;
 
--- The names of columns as a list, and the names of their shadows.
+-- Returns the names of columns as a list, and the names of their shadows.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1465,8 +1458,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = coalesce(pg_partition_root($2), $2) AND p.name = a.attname
 $$;
 
--- A foreign key on the shadows with all its options. A partitioned table's takes those of its
--- partitions, which are validated.
+-- Returns a foreign key on the shadows with all its options. The key of a partitioned table takes
+-- those of its partitions, which are valid already.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
@@ -1477,15 +1470,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE t.oid = ($2).conrelid
 $$;
 
--- A column after step 7: the roles exchanged.
+-- Returns a column after step 7, with exchanged roles.
 CREATE FUNCTION randflake_migrate.exchanged(p randflake_migrate.part) RETURNS randflake_migrate.part
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ROW(p.move, p.k, 3 - p.side, p.rel, p.name, p.shadow_att, p.displaced, p.att, p.shadow, p.is_key, p.is_referred_to, p.root,
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- The indexes and foreign keys on shadows, and their names until step 7. `parent` is the index of a
--- partitioned table to which an index belongs; step 7 makes that one from those of the partitions.
+-- Returns the indexes and foreign keys on shadows, and their names until step 7. `parent` is the
+-- partitioned table's index above this one; step 7 makes it from the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1499,7 +1492,7 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- PostgreSQL gives foreign keys of partitions the name of the table's.
+-- PostgreSQL gives foreign keys of partitions the name of the table's key.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1512,8 +1505,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Step 7: the statements that exchange all columns of a move. They change before step 7 only if
--- dependents of the columns change.
+-- Returns the statements of step 7, which exchange all columns of a move. These change before step
+-- 7 only if dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
@@ -1597,7 +1590,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- undo() before step 7: drops what the move's steps made, whatever its name is now.
+-- Drops, for undo() before step 7, what the move's steps made, whatever its name is now.
 CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
@@ -1640,15 +1633,15 @@ BEGIN
 END
 $$;
 
--- The statements of a step as one transaction.
+-- Returns the statements of a step as one transaction.
 CREATE FUNCTION randflake_migrate.in_transaction(move integer, n integer, sql text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL standard_conforming_strings = on;\nSET LOCAL check_function_bodies = off;\n'
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step: statements of a transaction, of one that makes a constraint, a statement that builds
--- an index, or without a statement fill().
+-- Adds a step: statements of a transaction or of one that makes a constraint, or a statement that
+-- builds an index. Without a statement, the step is fill().
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1662,7 +1655,7 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps, or those of the way back, whose columns exist and are maintained already.
+-- Writes all steps, or those of the way back, whose columns already exist with triggers.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1768,7 +1761,7 @@ BEGIN
 END
 $$;
 
--- The remaining statements in order, for \gexec; with clean_up those of step 8.
+-- Returns the remaining statements in order, for \gexec; with clean_up those of step 8.
 CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false) RETURNS SETOF text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1778,7 +1771,7 @@ BEGIN
     UPDATE randflake_migrate.step AS v SET sql = randflake_migrate.in_transaction($1, v.n, CASE v.kind
         WHEN 'swap' THEN randflake_migrate.swap($1, m.state = 'going back') ELSE randflake_migrate.without_shadows($1) END)
     FROM randflake_migrate.move AS m WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.kind IN ('swap', 'undo');
-    -- A dropped partition needs nothing.
+    -- A dropped partition needs no step.
     UPDATE randflake_migrate.step AS v SET done = clock_timestamp() WHERE v.move = $1 AND v.done IS NULL
         AND v.rel NOT IN (SELECT c.rel FROM randflake_migrate.columns($1) AS c UNION ALL SELECT p.rel FROM randflake_migrate.part AS p WHERE p.move = $1);
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
@@ -1825,9 +1818,9 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- For keys that stay as they are: prints a function for each table, in the schema `api`. It takes a
--- mask and returns the row with masks for its key and its references, so roles that may not read
--- the tables see no number. The label is the name of the key's table.
+-- For keys that stay as they are: prints a function for each table, in the schema `api`. This
+-- function takes a mask and returns the row with masks for its key and its references. So roles
+-- that may not read the tables see no number. The label is the name of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
