@@ -44,7 +44,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- id, or two if leases differ in size.
 --
 -- Where a grant's node ids lie. Leases do not move, so free node ids can lie where no request fits.
--- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a quarter
+-- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat each allocator above a quarter
 -- of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has a proof of its limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk with all slots free is empty. Any other

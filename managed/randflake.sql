@@ -796,7 +796,7 @@ BEGIN
 END
 $$;
 
--- secret    has the lines of a file of secrets. NULL keeps the present ones, and makes one at first.
+-- secret    has the lines of a file of secrets. NULL keeps the present ones, or makes one at first.
 -- node_id   NULL keeps the present node id.
 -- failover  lets a promoted standby resume by itself. NULL keeps the setting; false at first.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
