@@ -344,7 +344,7 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- A change of the pool that has waited for long goes first, because it is short.
+    -- A change of the pool goes first once it has waited for 20 seconds, because it is quick.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -985,7 +985,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The bound 60,000 means none, so the row keeps its version. All node ids need no sum.
+    -- The bound 60,000 means none, so the row keeps its version. A bound of all node ids needs no sum.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;

@@ -8,7 +8,7 @@ my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
-# Starts with these settings instead of the usual ones; the log must give the reason.
+# Starts the server with these settings instead of the usual ones. The log must give the reason.
 sub refused {
     my ($settings, $reason, $name) = @_;
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");

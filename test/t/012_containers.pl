@@ -19,7 +19,7 @@ sub secret_of {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
-    # A Kubernetes volume has links to files behind a link to a directory.
+    # In a Kubernetes volume, each file is a link into a directory, which another link names.
     my $volume = PostgreSQL::Test::Utils::tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");

@@ -129,7 +129,7 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # --- all identifiers -----------------------------------------------------------------------------
 
-# Reads values of the type as identifiers, because both forms take numbers from the same slots.
+# Casts values of the type to bigint, because both forms take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};

@@ -665,7 +665,7 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
-        // A directory itself knows its past use, even under leases in force.
+        // A directory records its own past use, even that under leases that are still in force.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
         const Site& own = sites_[0];
@@ -840,8 +840,8 @@ private:
                 site.cluster.StepClock(machine->offset_ms());
     }
 
-    // Sets the tolerated difference of all servers at once, between two handovers. Clocks always
-    // differ by less than the smallest.
+    // Sets the tolerated difference of all servers at once, between two handovers. The clocks
+    // always differ by less than the smallest tolerance.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
         for (SimulatedServer& server : servers_)
