@@ -45,7 +45,7 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // Whether the lowest number of each second stands for the second itself; see kRandflake.
+    // If true, the lowest number of each second stands for the second itself; see kRandflake.
     bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
@@ -146,7 +146,7 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 }
 
 // Randflake has 30 + 17 + 17 bits. The seconds run from 2024-10-27 03:33:20 UTC to 2058-11-05
-// 17:10:23. Source: the constants of the reference implementation, gosuda/randflake. The lowest
+// 17:10:23. The constants are those of the reference implementation, gosuda/randflake. The lowest
 // number of each second stands for the second itself, in searches and as a partition's bound. Every
 // user can see this number's identifier there, so no server issues it.
 inline constexpr Layout kRandflake{

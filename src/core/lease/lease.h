@@ -1,4 +1,4 @@
-// Leases of node ids, as the coordinator grants them and as their holder keeps them.
+// Describes leases of node ids, as coordinators grant and holders keep leases.
 //
 // The coordinator uses Unix seconds and last seconds, like the Randflake libraries. The server uses
 // seconds since the epoch and exclusive ends. A lease fits in Randflake's layout.

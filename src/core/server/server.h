@@ -346,9 +346,9 @@ public:
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add a secret that another server
-        // already uses: it has generated nothing since its start. The server checks the state
-        // before its first window opens.
+        // A standby, or a server that lost its secrets, may add a secret that others already use.
+        // Such a server has generated nothing since its start. The server checks the state before
+        // its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
         // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());

@@ -192,7 +192,7 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // The machine's boot, from which its uptime counts, mixed with the last checkpoint's place.
+    // This mixes the machine's boot, from which uptime counts, with the last checkpoint's place.
     // Every run of PostgreSQL in the directory moves it, even without this library. 0: unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
@@ -231,7 +231,7 @@ struct Incarnation {
     friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
 };
 
-// A lease as its holder keeps it, in memory and on disk; see core/lease/lease_holder.h.
+// The holder keeps its lease in this form, in memory and on disk; see core/lease/lease_holder.h.
 struct Lease {
     int64_t id;  // 0: no lease
     Incarnation incarnation;
@@ -254,7 +254,7 @@ struct Lease {
     }
 };
 
-// One lease whose node ids are in use, and the next one.
+// A holder has the lease whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
 // Parses Linux' identifier of a boot: a lower-case UUID and a line break. Zeros if malformed.
@@ -264,18 +264,18 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this
-    // The first second of a secret that this server lacks, according to a coordinator; 0: it lacks
-    // none. See DiffersFrom.
+    // A coordinator says that this server lacks a secret from this second on; 0: no secret. See
+    // DiffersFrom.
     Second differs_from;
     SkewRange skew;  // since the start of the server that wrote this; with a stop, its smallest is
                      // the value then
     Stop stop;       // of the writer of ends[0], whose end is then exact
     WriteRecord write;
-    // The leases that this state's run took or resumed. Up to the end of each lease, `secrets` are
+    // This state's run took or resumed these leases. Up to the end of each lease, `secrets` are
     // those of its grant.
     Lease leases[kMaxLeases];
-    // The first second after the hold-off of this directory's last unproven start. Before this
-    // second, other servers may have used any common node ids.
+    // This second follows the hold-off of this directory's last unproven start. Before this second,
+    // other servers may have used any common node ids.
     Second floor;
     // At this second a start found that this directory is a copy. The state keeps this until the
     // operator acknowledges the copy. A start in a further copy sets it again. 0: no such copy.
@@ -316,7 +316,7 @@ struct WindowState {
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// The layout on disk: a head, the secrets, the written ends and a checksum. Unused bytes are zero.
+// The file has a head, secrets, leases, written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -413,8 +413,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // other server has issued anything if less than the tolerated difference passed from the stop to
 // this start. The proof requires a stop of this directory, this boot and all of these node ids.
 // This stop is the last write of all. If a later write exists, the disk was rolled back to this
-// stop, and another run may have opened a window. PostgreSQL must not have run here otherwise since
-// the stop: a coordinator may have leased the unused node ids. Both clocks must agree, because a
+// stop, and another run may have opened a window. The proof excludes other runs of PostgreSQL since
+// the stop: a coordinator may have leased unused node ids. Both clocks must agree, because a
 // virtual machine's uptime omits the time for which its host paused it.
 //
 // Other servers hold off by their own tolerated difference, which may have changed over time. Of

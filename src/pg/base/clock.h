@@ -1,6 +1,6 @@
-// Clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which ticks 100 to 1000 times
-// a second and can trail CLOCK_REALTIME by one tick. The shorter ticks of Snowflake numbers use
-// CLOCK_REALTIME. So a window moves up to one coarse tick later than a Snowflake tick.
+// Reads clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which ticks 100 to 1000
+// times a second and can trail CLOCK_REALTIME by one tick. The shorter ticks of Snowflake numbers
+// use CLOCK_REALTIME. So a window moves up to one coarse tick later than a Snowflake tick.
 
 #pragma once
 

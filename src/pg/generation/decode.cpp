@@ -1,4 +1,4 @@
-// SQL functions that decrypt identifiers, of 64 and of 53 bits: decode, generated_at, encode.
+// Defines SQL functions that decrypt identifiers of 64 and 53 bits: decode, generated_at, encode.
 
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"

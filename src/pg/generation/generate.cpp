@@ -1,4 +1,4 @@
-// SQL functions that make identifiers, of 64 and of 53 bits.
+// Defines SQL functions that make identifiers of 64 and of 53 bits.
 
 #include "pg/base/sql_function.h"
 #include "pg/generation/prefetch.h"

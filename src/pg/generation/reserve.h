@@ -22,7 +22,7 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // Reserves 53-bit numbers, from the backend's own slot. The caller has called require_generator53.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// Raises the ERROR for a call without a number after randflake.max_wait and the attempt `last`.
+// Raises the ERROR for a call whose `last` attempt got no number within randflake.max_wait.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 

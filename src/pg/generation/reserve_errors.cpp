@@ -1,5 +1,5 @@
-// The errors of calls that got no identifier, each with its cause and remedy. The errors are data,
-// so that the view randflake_status shows the same text in advance.
+// Words the errors of calls that got no identifier, with cause and remedy. The errors are data, so
+// that the view randflake_status shows the same text in advance.
 
 #include "pg/generation/reserve.h"
 

@@ -1,5 +1,5 @@
-// SQL functions about Snowflake identifiers and their layouts. With a layout as argument they need
-// neither shared memory nor a secret.
+// Defines SQL functions about Snowflake identifiers and their layouts. A function with a layout as
+// argument needs neither shared memory nor a secret.
 
 #include "core/identifier/layout_text.h"
 

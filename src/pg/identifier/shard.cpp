@@ -1,4 +1,4 @@
-// SQL functions of shards. They need no secret and no shared memory.
+// Defines SQL functions of shards, which need no secret and no shared memory.
 
 #include "core/identifier/shard.h"
 

@@ -1,4 +1,4 @@
-// The setting randflake.snowflake_layout, and the error for a text that describes no layout.
+// Reads randflake.snowflake_layout, and raises the error for a text that describes no layout.
 
 #include "pg/identifier/snowflake_layout.h"
 

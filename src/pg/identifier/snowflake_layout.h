@@ -6,7 +6,7 @@
 
 #include "core/identifier/layout.h"
 
-// The layout of snowflake_generate(), fixed once the server has preloaded the library.
+// snowflake_generate() uses this layout, fixed once the server has preloaded the library.
 extern char* setting_snowflake_layout;  // as configured
 extern randflake::Layout snowflake_layout;
 

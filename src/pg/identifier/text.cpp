@@ -1,4 +1,4 @@
-// SQL functions of the text form. They need no secret and no shared memory.
+// Defines SQL functions of the text form, which need no secret and no shared memory.
 
 #include "pg/identifier/text.h"
 

@@ -41,7 +41,7 @@ struct Announced {
     int64 servers;  // other servers that announced some of them
     int64 leases;   // in force
 };
-// `server` is a random number, `origin` identifies the data directory. `starts`: earlier
-// announcements of this origin are over.
+// `server` is a random number, `origin` identifies the data directory. `starts` ends earlier
+// announcements of this origin.
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known);

@@ -1,5 +1,5 @@
-// Counters of the server's identifiers. No counter counts single identifiers: a slot's word
-// contains the number of reservations in its second, and a change of the second adds this number.
+// Counts the server's identifiers. No counter counts single identifiers: a slot's word contains the
+// number of reservations in its second, and a change of the second adds this number.
 
 #pragma once
 

@@ -18,8 +18,8 @@ struct LookReport {
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // For messages: the database with the coordinator whose leases of each range end last; the
-    // database of the last failed look, and the reason.
+    // Messages name the database whose coordinator's leases of each range end last, the database of
+    // the last failed look, and its failure.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // its question

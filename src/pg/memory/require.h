@@ -1,5 +1,5 @@
-// Preconditions of SQL functions. Each function raises an ERROR with the remedy if this server does
-// not meet its condition. No condition changes while the server runs, so a backend checks it once.
+// Checks preconditions of SQL functions. Each function raises an ERROR with the remedy if this
+// server does not meet its condition. Conditions stay while a server runs: a backend checks once.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What this server knows and shows of other running servers with its static node ids.
+// Reports other running servers with this server's static node ids.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Shared memory: a slot's word per node id and family (Randflake, Snowflake, 53-bit numbers), the
-// window, and the secrets.
+// Shared memory has the slots' words by node id and family (Randflake, Snowflake, 53-bit numbers),
+// the window, and the secrets.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/window/generator.h

@@ -1,4 +1,4 @@
-// The SQL type randflake. A value stores the raw number in time order
+// Declares the SQL type randflake. A value stores the raw number in time order
 // (core/identifier/signed_order.h); input decrypts it and output encrypts it.
 
 #pragma once

@@ -7,8 +7,8 @@
 // use of the type needs and when it adds them. This file has the tables and the loop.
 //
 // A dump restored under another secret adds a different row, which stays beside this server's row.
-// The restore may have loaded rows of other tables before. The added row makes them unreadable, and
-// building their indexes fails.
+// The restore may have loaded rows of other tables before. The added row makes those rows
+// unreadable, and building their indexes fails.
 //
 // The INSERT of that row succeeds, because the database must keep the row. A second table,
 // randflake_key_check, makes the restore fail in any order of tables. The dump has the entry there
