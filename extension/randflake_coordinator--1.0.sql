@@ -29,8 +29,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk for its own node ids, and for those
 --   of the ended leases that it collects, with the rows of these leases. It skips locked rows.
--- - Lease: a renewal locks its row. If another transaction has locked the row, the renewal fails
---   with an error that the server does not take for a refusal.
+-- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
+--   fails with an error that the server does not take for a refusal.
 --
 -- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
 -- Once a grant has the lock, it checks the leases again under a new snapshot. A holder may disagree
@@ -44,8 +44,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- id, or two if leases differ in size.
 --
 -- Where a grant's node ids lie. Leases do not move, so free node ids can lie where no request fits.
--- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat each allocator above a quarter
--- of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has a proof of its limits:
+-- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a
+-- quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk with all slots free is empty. Any other
 --   chunk has a class, a power of two, which is the size of its slots. A request rounds up to a

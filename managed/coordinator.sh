@@ -1,12 +1,12 @@
 #!/bin/sh
-# Prints a coordinator of leases for servers without the library, made from the extension's script;
-# see docs/managed.md. The longest lease and the difference of clocks, 60 and 2 seconds, are fixed:
+# Prints a coordinator of leases for servers without the library; see docs/managed.md. The longest
+# lease has DURATION (60) seconds, clocks differ by SKEW (2) seconds:
 #
 #   managed/coordinator.sh [DURATION [SKEW]] | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #
-# The changes are below. Each start of the server is a takeover, because nothing else shows that its
-# disk was set back. Duration and skew are constants, because their row could be set back to smaller
-# ones. If the script lacks a text to change, or has an unknown C function, that is an error.
+# The changes are below. Each start of the server is a takeover, because nothing else shows a disk
+# that was set back. Duration and skew are constants, because a rollback could set a row back to
+# smaller values. The program fails at an unknown C function or text.
 
 set -eu
 duration=${1-60} skew=${2-2}
