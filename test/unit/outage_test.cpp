@@ -58,6 +58,8 @@ private:
         if (event == kSessionCrash) {
             server_->CrashMemory(false);
         } else if (event == kFastRestart) {
+            if (settings_.leases && coordinator_ == kHangs)
+                true_ms_ += kProbeTimeout.count;
             server_->Stop();
             while (server_->running())
                 server_->StepStop();
@@ -159,6 +161,7 @@ const Bound kBounds[] = {
     {"  ten times, bounds used up", kServerCrash, kFull, 10, 0, 1000, kResumesOnce},
     {"  after three idle leases", kServerCrash, kAway, 1, 60000, 1000, kWritesNoRenewals},
     {"fast restart, coordinator away", kFastRestart, kAway, 1, 0, 1000, kStrikesUnheard},
+    {"  coordinator hangs", kFastRestart, kHangs, 1, 0, 1000, kStrikesUnheard},
     {"coordinator restarted", kCoordinatorRestart, kAway, 1, 0, 0, kExtendsWhenAnswered},
     {"reboot", kReboot, kPresent, 1, 0, 1000, kNothing},
     {"  bounds used up: to the end of the lost lease", kReboot, kFull, 1, 0, kLease * 1000,

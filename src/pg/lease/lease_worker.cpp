@@ -24,11 +24,6 @@ extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
 }
 
-// How long a shutdown waits for a sign of the coordinator, and then for it to accept the leases.
-// Without the sign the server keeps its lease, and a restart takes less than a second longer.
-static constexpr Ms kProbeTimeout = 750;
-static constexpr Ms kReleaseTimeout = 1000;
-
 static char logged_error[sizeof LeaseReport::error];
 
 // Returns a copy made under the lock, because sessions open the next lease.
