@@ -91,7 +91,7 @@ COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator
 CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
 COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
 
--- Time and node id, which the stored number holds
+-- These functions read time and node id from the stored number.
 
 CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -108,7 +108,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 'the smallest possible identifier of a second (fractions dropped), for searches and partitions by time';
 
--- The secret that the type's values belong to
+-- These objects keep the secret of the type's values.
 --
 -- Logical decoding reads this table under its historic snapshot, so it is a user catalog table. Its
 -- replica identity lets a role delete rows when a publication of all tables includes it. The table

@@ -1288,14 +1288,13 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
--- The trigger that maintains a column's shadow, and its functions. Triggers of one event run in the
--- order of their names: these after the program's own, and those of references before those of
--- keys, which look for what a reference reserved. r is the key that p is or refers to. A referenced
--- key has
---   _kept     shadows of numbers without a row: a row left them, or a deferred reference came first
---   _find     the shadow of a number, of its row or kept. Bound to the table, even if it is renamed
---   _shadow   the same, and reserves one
---   _mixed    numbers that one transaction reserved while another one committed their row
+-- Makes the trigger that maintains a column's shadow, and its functions. Triggers of one event run
+-- in the order of their names: these after the program's own, and those of references before those
+-- of keys, which look for what a reference reserved. r is the key that p is or refers to. For it:
+--   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
+--   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
+--   _shadow   returns the same, and reserves one
+--   _mixed    returns numbers that one transaction reserved while another committed their row
 CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN p.is_referred_to AND NOT p.converts THEN format(
