@@ -32,8 +32,8 @@
 
 namespace randflake {
 
-// How long a stop waits for a sign of the coordinator, and then for it to accept the leases. Without
-// the sign the server keeps its leases.
+// How long a stop waits for a sign of the coordinator, and then for it to accept the leases.
+// Without the sign the server keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
