@@ -16,77 +16,51 @@ my $fleet = new_fleet();
 # All servers share one clock. The clock stands still while the coordinator changes, so no lease
 # ends.
 $fleet->{clock} = $fleet->{template};
-my $ahead = 0;
-my $stands_at;
-
-sub clock_stops {
-    $stands_at = time + $ahead;
-    clock_stands_at($fleet->{clock}, $stands_at);
-}
-
-sub clock_goes_on {
-    $ahead = $stands_at - time;
-    clock_offset($fleet->{clock}, $ahead);
-}
 
 # The first coordinator and its standby share one connection string, and run one at a time.
 my $first = start_coordinator($fleet, 'first');
 $first->backup('old');
-my %server = (first => $first, second => PostgreSQL::Test::Cluster->new('second'));
-$server{second}->init_from_backup($first, 'old', has_streaming => 1);
-start_in_fleet($fleet, $server{second});
+my $second = PostgreSQL::Test::Cluster->new('second');
+$second->init_from_backup($first, 'old', has_streaming => 1);
+start_in_fleet($fleet, $second);
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
-  join(',', map { $server{$_}->host } qw(first second)), join(',', map { $server{$_}->port } qw(first second));
+  join(',', map { $_->host } $first, $second), join(',', map { $_->port } $first, $second);
 
 # The standby receives this server's lease, and misses everything later.
 my @known = start_holder($fleet, 'known', $coordinators);
-$first->wait_for_catchup($server{second}, 'replay', $first->lsn('insert'));
-$server{second}->stop;
+$first->wait_for_catchup($second, 'replay', $first->lsn('insert'));
+$second->stop;
 my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
-
-# Ends the current coordinator, starts the named one in its place, and stops the clock.
-my $gone_at;
-
-sub fail_over {
-    my ($from, $to) = @_;
-    clock_stops();
-    $gone_at = int $stands_at;
-    $server{$from}->stop('immediate');
-    start_in_fleet($fleet, $server{$to});
-    $server{$to}->promote if -e $server{$to}->data_dir . '/standby.signal';
-    $server{$to}->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-    return $server{$to};
-}
-
-# The first server to ask the new coordinator gets node ids that are still in use, because that
-# coordinator does not know of their leases. The new lease begins only when all leases of the former
-# coordinator must have ended.
-sub newcomer_waits {
-    my ($name, $coordinator, $test_name) = @_;
-    my $newcomer = start_holder($fleet, $name, $coordinators);
-    my $start = $coordinator->safe_psql('postgres',
-        "SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = '$name'");
-    cmp_ok($start - $gone_at, '>=', $hold_off, "$test_name: a new lease waits for the lost ones");
-    load_on($fleet, $newcomer);
-    return $newcomer;
-}
 
 # --- missed grants -----------------------------------------------------------------------------
 
 my $lease = status_of($known[0], 'lease_id');
 my @workers = map { lease_worker_of($_) } @known, @missed;
 kill 'STOP', @workers;
-my $second = fail_over('first', 'second');
+my $stands_at = time;
+clock_stands_at($fleet->{clock}, $stands_at);
+$first->stop('immediate');
+start_in_fleet($fleet, $second);
+$second->promote;
+$second->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 kill 'CONT', $workers[0];
 $known[0]->reload;    # so that it asks now
 my $ends_at = int($stands_at) + $RandflakeLease::duration;
 ok( $second->poll_query_until('postgres',
         "SELECT ends_at >= to_timestamp($ends_at) FROM randflake_leases WHERE lease_id = $lease"),
     'failover: a known lease is renewed');
-clock_goes_on();
-my $newcomer = newcomer_waits('newcomer2', $second, 'failover');
+clock_runs_from($fleet->{clock}, $stands_at);
+
+# The first server to ask the new coordinator gets node ids that are still in use, because that
+# coordinator does not know of their leases. The new lease begins only when all leases of the former
+# coordinator must have ended.
+my $newcomer = start_holder($fleet, 'newcomer', $coordinators);
+my $start = $second->safe_psql('postgres',
+    q{SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = 'newcomer'});
+cmp_ok($start - int($stands_at), '>=', $hold_off, 'failover: a new lease waits for the lost ones');
+load_on($fleet, $newcomer);
 kill 'CONT', @workers;
 is(status_of($newcomer, 'first_node_id'), $missed_node,
     'failover: the node id of a lost lease is granted again');

@@ -12,16 +12,6 @@ my $fleet = new_fleet();
 my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
 my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
 
-sub leases_end {
-    my ($node) = @_;
-    return $node->safe_psql('postgres', 'SELECT max(upper(span)) FROM randflake_lease');
-}
-
-sub leases_begin {
-    my ($node) = @_;
-    return $node->safe_psql('postgres', 'SELECT min(lower(span)) FROM randflake_lease');
-}
-
 # --- a moved coordinator -------------------------------------------------------------------------
 
 # Runs the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
@@ -119,7 +109,7 @@ for my $round (1 .. $rounds) {
     my $renewed = status_of($lost, 'window_extensions');
     wait_for_status($lost, "window_extensions > $renewed");
     kill 'STOP', $worker;
-    my $ends = leases_end($coordinator);
+    my $ends = $coordinator->safe_psql('postgres', 'SELECT max(upper(span)) FROM randflake_lease');
     $coordinator->stop('immediate');
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
@@ -140,7 +130,7 @@ for my $round (1 .. $rounds) {
     $coordinator->start;
     my $newcomer = start_holder($fleet, "restored$round", $coordinator);
     load_on($fleet, $newcomer);
-    cmp_ok(leases_begin($coordinator), '>=', $ends,
+    cmp_ok($coordinator->safe_psql('postgres', 'SELECT min(lower(span)) FROM randflake_lease'), '>=', $ends,
         "round $round, restored in place: no lease begins before the lost ones end");
     sleep 2;
     end_load($fleet, $_) for $lost, $newcomer;

@@ -36,7 +36,6 @@ sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret
 # --- the file ------------------------------------------------------------------------------------
 
 # The unit tests of files have every malformed text; test/t/010_settings.pl has other files at a start.
-my $malformed = qr/^Line 2 is wrong\. .*followed by "from" and a time/;
 write_lines("S1\nS2\n");
 my $log = refuses_to_start($node, \%settings,
     qr/"randflake\.secret_file" does not hold a valid secret.*Line 2 is wrong.*followed by/s, 'refused at a start: a line without a time');
@@ -45,7 +44,14 @@ write_secrets($node, $secrets[0]);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my @ids = generate();
-for my $case ([ "S1\nS2\n", $malformed ], [ '', qr/must hold a secret/ ], [ "S1\n" . '#' x 9000, qr/longer than 8192 bytes/ ]) {
+my $time = utc($soon);
+for my $case ([ '', qr/must hold a secret/ ], [ "S1\n" . '#' x 9000, qr/longer than 8192 bytes/ ],
+    [ "S1\nS2\n", qr/^Line 2 is wrong\. .*followed by "from" and a time/ ],
+    [ "S1\n\nS2 from tomorrow\n", qr/^Line 3 is wrong\. .*as in 2027-01-01T00:00:00Z/ ],
+    [ "S1\nS2 from $time\nS3 from $time\n", qr/^Line 3 .*later than that of the secret before/ ],
+    [ "S1\nS1 from $time\n", qr/^Line 2 .*may come twice/ ],
+    [ "S1\n" . join('', map { "S$_ from " . (2028 + $_) . "-01-01T00:00:00Z\n" } 2 .. 17), qr/^Line 17 .*at most 16/ ])
+{
     write_lines($case->[0]);
     error_is($node, 'SELECT randflake_reload_secret()', '22023', { message => qr/does not hold a valid secret/, detail => $case->[1] },
         "refused at a reload: $case->[1]");
