@@ -67,19 +67,19 @@ unit_tests() {
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
-    unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*:Feistel.*' EXCEPT="$simulations"
+    unit_tests SANITIZE=address,undefined FILTER='-Feistel.*' EXCEPT="$simulations"
 }
 
 unit_tests_valgrind() {
     unit_tests RUNNER='valgrind -q --error-exitcode=1 --leak-check=full' \
-        FILTER='-*TenMillion*:Concurrency*:Explorer*:FleetSimulation*:Outage*'
+        FILTER='-Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
 # Runs unit tests for processors with other vector registers and with the other byte order.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
-        unit_tests CROSS=$processor FILTER='-*TenMillion*' EXCEPT="$simulations"
+        unit_tests CROSS=$processor EXCEPT="$simulations"
     done
 }
 
