@@ -93,7 +93,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a null', with(1, undef), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
     [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
-    [ 'types of text', with_types((TEXT) x 7), $no_lease ],
+    [ 'text where int8 is due', with_types(TEXT, @types[ 1 .. 6 ]), $no_lease ],
     [ 'int8 where int4 is due', with_types(INT8, INT8, (@types)[ 2 .. 6 ]), $no_lease ],
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
