@@ -135,7 +135,7 @@ void Environment::ShowLeases(const Holder& holder) {
     lease_show(holder);
 }
 
-template class Server<ServerEnvironment>;
+template class randflake::Server<ServerEnvironment>;
 
 static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
