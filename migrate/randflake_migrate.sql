@@ -1240,7 +1240,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns a step's index if it is on its table with its definition. Fails if the name is taken.
+-- Returns the index of a step if the step's table has it. Fails if another index has the name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -158,7 +158,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# Plants one fault at a time. The broken contract stops the function, and the hint's remedy helps.
+# Plants one fault at a time. The function stops with an error, and the remedy in its hint repairs it.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -295,7 +295,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id at times, because each crash moves times ahead.
+    # Changes the node id now and then, because each crash moves its seconds further ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };

@@ -460,7 +460,7 @@ private:
     }
 
     // A file that a start must refuse: it lacks a secret of used seconds, or has another time for
-    // it. Without such a secret, the right file.
+    // it. If no secret is in use, returns the right file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};

@@ -136,7 +136,7 @@ constexpr Layout kSecrets{.epoch = kWindowEpochMs,
                           .sequence_bits = 2,
                           .lowest_stands_for_second = true};
 
-// Meeting a reload takes more steps than a sequence of them.
+// A schedule needs many steps to meet enough reloads.
 constexpr int kManySteps = 16000;
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {

@@ -28,7 +28,7 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// Rotates by one AVX-512 instruction that GCC does not find.
+// Rotates with a single AVX-512 instruction, which GCC does not generate by itself.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));

@@ -264,8 +264,8 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this
-    // A coordinator says that this server lacks a secret from this second on; 0: no secret. See
-    // DiffersFrom.
+    // By a coordinator's word, this server lacks a secret from this second on; 0: it lacks none.
+    // See DiffersFrom.
     Second differs_from;
     SkewRange skew;  // since the start of the server that wrote this; with a stop, its smallest is
                      // the value then

@@ -1,4 +1,4 @@
-// Binds a database to the secrets of its values of type randflake.
+// Binds a database to the secrets that encrypt its values of type randflake.
 
 #pragma once
 
