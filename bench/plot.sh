@@ -1,6 +1,6 @@
 #!/bin/bash
-# Draws the charts of the pages from results. The chart calls has a bar for each function; uniform
-# and outsiders show the suite shape.
+# Draws the charts of the pages from results. calls.svg has a bar for each function; uniform.svg and
+# outsiders.svg show the results of the suite shape.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #

@@ -54,8 +54,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   requested classes. A class takes a chunk only when its former chunks are full, so it never has
 --   more than used / 64 + 1 chunks. The coordinator refuses a request only if no chunk is empty and
 --   those of its class, at most (used - 1) / 64, are full. So it grants each request while
---   c * used / 64 + c - 1 is less than the number of chunks. That means that `used` is at most 1/c
---   of the pool less a chunk for each class: 1/7 with all of 1 .. 64.
+--   c * used / 64 + c - 1 is less than the number of chunks. With m chunks, this holds up to
+--   used = 64 * (m - c) / c: 1/c of the pool without c chunks, and c is 7 for all of 1 .. 64.
 -- - A request for up to 64 succeeds after any history while fewer leases of up to 64 are in force
 --   than there are chunks. Each lease lies in one chunk, so at least one chunk has no lease.
 --

@@ -2,8 +2,8 @@
 # Compares identifiers under several secrets with identifiers under one secret. The servers run in
 # turn and differ only in their secrets. Measures processor time, which depends less on other load.
 
-# The last secret is in use. The former secrets cover the whole time since the epoch, so servers
-# skip as many numbers as possible today.
+# The last secret is in use. The former secrets cover the whole time since the epoch: the
+# worst case, in which servers skip the most numbers.
 secret_lines() {
     printf '%s\n' '00112233445566778899aabbccddeeff' '10112233445566778899aabbccddeeff from 2025-06-01T00:00:00Z' \
         '20112233445566778899aabbccddeeff from 2026-01-01T00:00:00Z' \

@@ -14,9 +14,9 @@
 // or for the coordinator's table.
 //
 // Invariants of every state:
-//   - Reserve returns no number of a layout twice, so at most 2^sequence_bits per node id and tick
-//     - a number's tick lies in the slot's rectangle when the call moves the slot's word - a slot's
-//     word never goes back while its node id stays
+//   - Reserve returns no number of a layout twice: at most 2^sequence_bits per node id and tick
+//   - a number's tick lies in the slot's rectangle when the call moves the slot's word
+//   - a slot's word never goes back while its node id stays
 
 #pragma once
 

@@ -816,7 +816,7 @@ private:
                 return false;
         return has_static();
     }
-    // Mostly to seconds that a server has passed under some range of node ids.
+    // Returns a long step, which mostly leads to a second that a server used under some node ids.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;

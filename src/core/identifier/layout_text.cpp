@@ -254,8 +254,8 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. A field without bits shares its place with another
-    // field, which comes first.
+    // Orders the fields from the top bit down. Where two fields begin at the same bit, one has no
+    // bits: the other one comes first.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -249,7 +249,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
-    // The end of certain decoding, in shared memory; 0: unknown.
+    // The second up to which this server decodes for certain, in shared memory; 0: unknown.
     { env.DecodeHorizon() } -> std::same_as<Second>;
     env.SetDecodeHorizon(Second{});
 

@@ -13,8 +13,8 @@ struct LeaseResult {
     randflake::LeaseReply reply;
     randflake::CoordinatorClock clock;  // of a grant or a renewal
     LeaseProblem problem;               // kNone: the coordinator has committed the request
-    // With another problem, `error` is the reason in printable UTF-8. The coordinator grants no
-    // lease before `not_before`; 0: unknown. A truncated message loses its end, maybe half a
+    // Unless `problem` is kNone, `error` is the reason in printable UTF-8. The coordinator grants
+    // no lease before `not_before`; 0: unknown. A truncated message loses its end, maybe half a
     // character.
     char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;

@@ -154,7 +154,7 @@ static const char* shown_entry(const char* text, size_t length) {
 }
 
 // Returns the fingerprints in a table that `records` lack; null if none. A database's owner can
-// insert any number of arbitrary texts, so the list ends at kListedBytes, without repetitions.
+// insert any number of arbitrary texts, so the list omits repetitions and ends at kListedBytes.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;

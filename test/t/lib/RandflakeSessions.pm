@@ -107,15 +107,19 @@ sub psql {
     my ($output, $errors) = ('', '');
     local $SIG{__WARN__} = sub { $errors .= "psql: $_[0]" };
     $where .= " user='$user'" if defined $user;
-    # psql reports failed connections.
-    my $connection = DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 })
-      or goto &{ $program };
-    $connection->{$_} = 0 for qw(pg_enable_utf8 pg_expand_array);
-    $connection->{pg_bool_tf} = 1;
-    $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
     $$timed_out = 0 if $timed_out;
-
     my $status = 0;
+    my $connection = DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 });
+    if ($connection) {
+        $connection->{$_} = 0 for qw(pg_enable_utf8 pg_expand_array);
+        $connection->{pg_bool_tf} = 1;
+        $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
+    } else {
+        # A psql that cannot connect does not read its input, which can kill IPC::Run.
+        @statements = ();
+        $errors .= 'psql: error: ' . DBI->errstr;
+        $status = 2;
+    }
     for my $statement (@statements) {
         my ($text, $good) = eval { run($connection, $statement, $timeout ? time + $timeout : 0) };
         if ($@) {
@@ -131,7 +135,7 @@ sub psql {
         last if $stop || $status == 2;
     }
     $status = 0 if !$stop && ($status // 0) == 3;
-    $connection->disconnect;
+    $connection->disconnect if $connection;
 
     chomp($output, $errors);
     $$out = $output if $out;
