@@ -255,7 +255,8 @@ as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);
 my $last = as_owner($managed, 'SELECT last_second FROM randflake.randflake_status');
-my ($skew) = slurp_file('docs/managed.md') =~ /have `randflake\.max_clock_skew = (\w+)`/;
+my ($skew) = slurp_file('docs/managed.md') =~ /set `randflake\.max_clock_skew = (\w+)`/
+  or die 'docs/managed.md names no max_clock_skew';
 sub start_library {
     $library->stop;
     unlink $library->data_dir . '/randflake/window';
