@@ -1,0 +1,55 @@
+#!/usr/bin/perl
+# Prints sentences of pages and comments in their paragraphs, so that a reader can judge them.
+#
+#   scripts/sentences.pl 60             60 sentences of this commit, drawn at random
+#   scripts/sentences.pl FILE...        all sentences of these files
+#
+# The seed of the draw is the first eight digits of the commit. « and » enclose the sentence. Below
+# a comment's paragraph stands the next line of code. Tables, headings and code are left out.
+
+use strict;
+use warnings;
+use List::Util qw(shuffle);
+
+# Returns a file's paragraphs, each with its first line's number, its text, and the code below it.
+sub paragraphs {
+    my ($file) = @_;
+    open my $in, '<', $file or die "$file: $!\n";
+    my @lines = map { s/\s+$//r } <$in>;
+    my $sign = $file =~ /\.(?:h|cpp|c|js)$/ ? '//' : $file =~ /\.sql$/ ? '--' : $file =~ /\.md$/ ? '' : '#';
+    my (@found, $fence, $continues);
+    for my $n (0 .. $#lines) {
+        my $text = $lines[$n] =~ /^\s*\Q$sign\E(?!!)(?: ?(.*))$/ ? $1 : undef;
+        $fence = !$fence if !$sign && $lines[$n] =~ /^\s*```/;
+        undef $text if !$sign && ($fence || $lines[$n] =~ /^\s*(?:```|\||#|<!--)/);
+        if (!defined $text || $text !~ /\w/ || $text =~ /\S {2,}\S|^--- |^ {4,}(?! *-)|^\s*\$ /) {
+            $found[-1]{below} //= $lines[$n] if $continues && !defined $text && $lines[$n] =~ /\w/;
+            $continues = 0;
+            next;
+        }
+        $continues = 0 if $text =~ s/^\s*(?:[-*]|\d+\.) +//;
+        push @found, { line => $n + 1, text => '' } if !$continues;
+        $found[-1]{text} .= ($continues ? ' ' : '') . ($text =~ s/^\s+//r);
+        $continues = 1;
+    }
+    return @found;
+}
+
+my $count = @ARGV == 1 && $ARGV[0] =~ /^\d+$/ ? shift : 0;
+my @files = @ARGV ? @ARGV : grep { /\.(?:md|h|cpp|c|js|sql|pl|pm|sh)$/ && -f } split /\n/, `git ls-files`;
+my @sentences;
+for my $file (@files) {
+    for my $paragraph (paragraphs($file)) {
+        my @parts = split /(?<=[.?!])["\)]?\s+(?=[A-Z`"*\[(])/, $paragraph->{text};
+        for my $i (grep { ($parts[$_] =~ tr/ //) >= 2 } 0 .. $#parts) {
+            my $text = join ' ', @parts[ 0 .. $i - 1 ], "«$parts[$i]»", @parts[ $i + 1 .. $#parts ];
+            push @sentences, "$file:$paragraph->{line}\n   $text\n" . ($paragraph->{below} ? "   | $paragraph->{below}\n" : '');
+        }
+    }
+}
+if ($count) {
+    srand hex substr `git rev-parse HEAD`, 0, 8;
+    @sentences = (shuffle @sentences)[ 0 .. $count - 1 ];
+}
+my $number = 0;
+print ++$number, '. ', $_, "\n" for @sentences;
