@@ -1,9 +1,9 @@
 \echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
--- This script qualifies every name that could be overloaded, as randflake--1.0.sql says. A role
--- could also create a function like one of the extension's with one more argument that has a
--- default. Then PostgreSQL would refuse each call of the extension's function as ambiguous. So
--- internal functions have a first argument of a type that other roles may not use.
+-- This script qualifies every name that could be overloaded, as randflake--1.0.sql says. Another
+-- role could create a function of the same name with one more argument that has a default. Then
+-- PostgreSQL would refuse each call as ambiguous. So the first argument of each internal function
+-- has a type that other roles may not use.
 
 CREATE TYPE randflake_lease_internal AS ENUM ();
 COMMENT ON TYPE randflake_lease_internal IS
@@ -11,73 +11,77 @@ COMMENT ON TYPE randflake_lease_internal IS
 REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
 -- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
--- constraint, the high-water mark for leases that the table lacks, and the lists of secrets;
--- docs/design.md explains them under "Leased node ids". The coordinator's own clock may step back.
--- So the coordinator never extends a lease that may have ended before the mark, or whose node ids a
--- later lease has had. A new coordinator adds max_clock_skew once more, because its clock may be
--- behind the former one's. The promise needs two assumptions: the former coordinator grants no
--- more leases, and the operator is right about never_leased or nothing_lost.
+-- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
+-- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
+-- So the coordinator does not renew a lease that may have ended before the mark, or whose node ids
+-- it has leased again. After a takeover it waits for twice max_clock_skew, because its clock may be
+-- behind that of the former coordinator. Leases stay apart under two assumptions: the former
+-- coordinator grants no more leases, and the operator uses never_leased and nothing_lost correctly.
 --
--- Locks. A role can keep the transaction open in which it leases. PostgreSQL releases its locks
--- only when the commit has reached disk and standby. So no grant or renewal locks out another role:
+-- Locks. A role can keep the transaction of a lease open. PostgreSQL releases the locks of a
+-- transaction only after the commit has reached disk and standby. So a grant or renewal must not
+-- lock out other roles:
 --
 -- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
 --   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
 --   the first grant. So secrets, limits and the mark stay the same until a request commits. A
---   session that waits for EXCLUSIVE gets it within little more than 20 seconds.
--- - Role: a grant locks its row of randflake_lease_role. So a role commits one grant after another,
---   and the coordinator can count them.
--- - Node ids: a grant locks the rows of randflake_lease_chunk for its own node ids, and for those
---   of the ended leases that it collects, with the rows of these leases. It skips locked rows.
+--   session waits for EXCLUSIVE for little more than 20 seconds.
+-- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
+--   after another, and the coordinator can count them.
+-- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
+--   locks the ended leases that it collects, with their chunks. It skips rows that others lock.
 -- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
---   fails with an error that the server does not take for a refusal.
+--   fails with an error, which the server does not treat as a refusal.
 --
 -- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
--- Once a grant has the lock, it checks the leases again under a new snapshot. A holder may disagree
--- that its lease has ended: then its renewal and a grant of its node ids need the same row. The
--- constraint enforces the rest and never waits. A takeover needs no lock: each request computes the
--- mark from randflake_lease_takeover until the pool changes. Each check must see what committed
--- before its lock, which only READ COMMITTED ensures.
+-- With this lock, a grant checks the leases again under a new snapshot. A holder's clock may be
+-- behind, so the holder may renew a lease that has ended here. This renewal and a grant of the same
+-- node ids need the row of the lease. The exclusion constraint catches any other overlap without a
+-- wait. A takeover needs no lock: until the pool changes, each request computes the mark from
+-- randflake_lease_takeover. Each check must see what committed before the check got its lock. Only
+-- READ COMMITTED ensures that.
 --
 -- A grant removes the ended leases of its node ids. An unused lease counts as used for its first
--- second, so every node id keeps the end of its last lease. The table has at most one row per node
--- id, or two if leases differ in size.
+-- second, so the table keeps the end of each node id's last lease. The table has at most one row
+-- per node id, or two if leases differ in size.
 --
--- Where a grant's node ids lie. Leases do not move, so free node ids can lie where no request fits.
+-- Choice of node ids. Leases do not move, so the free node ids can be too scattered for a request.
 -- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a
 -- quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
--- - A chunk is 64 aligned node ids of the pool. A chunk with all slots free is empty. Any other
---   chunk has a class, a power of two, which is the size of its slots. A request rounds up to a
---   class. It takes a slot of an open chunk of its class, or of an empty chunk if there is none.
--- - Let `used` be the most node ids, rounded up, that were in use at once, and c the number of
---   requested classes. A class takes a chunk only when its former chunks are full, so it never has
---   more than used / 64 + 1 chunks. The coordinator refuses a request only if no chunk is empty and
---   those of its class, at most (used - 1) / 64, are full. So it grants each request while
---   c * used / 64 + c - 1 is less than the number of chunks. With m chunks, this holds up to
---   used = 64 * (m - c) / c: 1/c of the pool without c chunks, and c is 7 for all of 1 .. 64.
+-- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
+--   other chunk has a class, which is the size of its slots: a power of two. A request rounds up to
+--   a class. It takes a slot of an open chunk of this class, or else of an empty chunk.
+-- - Let `used` be the largest number of node ids, rounded up, that were in use at once. Let c be
+--   the number of requested classes, and m the number of chunks. A class takes another chunk only
+--   when its chunks are full, so it never has more than used / 64 + 1 chunks. The coordinator
+--   refuses a request only if no chunk is empty and all chunks of its class, at most (used - 1) /
+--   64, are full. So it grants every request while c * used / 64 + c - 1 < m. This holds up to used
+--   = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
 -- - A request for up to 64 succeeds after any history while fewer leases of up to 64 are in force
 --   than there are chunks. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
--- ended leases, oldest first, until these have more node ids than it asks for. So the node ids in
--- use never exceed the most that leases in force ever had. These also count as in use:
+-- ended leases, oldest first, until they have more node ids than the grant needs. So the node ids
+-- in use never exceed the largest number that leases in force ever had. These also count as in use:
 --
 -- - chunks that open transactions have locked. If such a transaction rolls back, its ended leases
---   wait for a later grant: every 64th grant looks at the next 64 node ids
--- - node ids of this server
+--   wait for a later grant: every 64th grant examines the next 64 node ids
+-- - static node ids of this server
 -- - leases across chunks, after a change of the pool
 -- - for a day after a takeover, earlier leases that their holders did not renew.
 --
--- Grants take the edges of the pool, which make no whole chunk, one node id at a time. A pool of
+-- The edges of the pool make no whole chunk. Grants take these node ids one at a time. A pool of
 -- fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
 --
--- Chunks are hints and locks; only the leases decide which node ids are free. A grant looks at all
+-- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or for more than 64 node
--- ids. It then takes any gap, if possible a whole chunk. So it refuses only what fits nowhere.
+-- ids. Then it takes any gap, if possible a whole chunk. So it refuses a request only if no gap is
+-- large enough.
 --
--- A server names its secrets in one text, oldest first. The first secret is a fingerprint. Each
--- further secret is a space, its fingerprint, "@" and the Unix second at which it begins.
+-- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
+-- first secret. Each further secret adds a space, its fingerprint, "@" and the Unix second at which
+-- the secret begins.
 --
 -- Times are Unix seconds. A span is half-open, [start, end). The functions take and return the last
 -- second of a lease, as the Randflake libraries do.
@@ -86,22 +90,21 @@ CREATE TABLE randflake_lease_pool (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), -- keeps the table at one row
     nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072) -- node ids to lease
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
-    -- seconds of the longest lease
+    -- No lease lasts more seconds than this.
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
-    -- Clocks of coordinators before and after a failover may differ by these seconds.
+    -- The clocks of two coordinators may differ by this number of seconds.
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
-    closed boolean NOT NULL DEFAULT false, -- true: no lease is granted or renewed
-    -- The leases of one role may have this many node ids at a time.
+    closed boolean NOT NULL DEFAULT false, -- true: the coordinator grants and renews no lease
+    -- All leases of one role together may have this many node ids.
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
-    -- One role may get this many leases in a minute; a grant that rolls back does not count.
+    -- A role may get this many leases in a minute. Grants that roll back do not count.
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
-    -- No lease begins before this Unix second, the greatest "until" of randflake_lease_hold.
+    -- No lease begins before this Unix second: the largest "until" in randflake_lease_hold.
     high_water bigint NOT NULL DEFAULT 0,
-    -- Every holder must have the secrets with these fingerprints, oldest first. From the second on,
-    -- each has "@" and the Unix second at which it begins.
+    -- Every holder must have the secrets with these fingerprints. The head describes the format.
     secrets text,
-    -- This is the data directory, timeline, database and table at the last change of the pool. If
-    -- another one asks, leases may be missing.
+    -- This text identifies the data directory, timeline, database and table that last changed the
+    -- pool. If it differs from those of a request, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -111,17 +114,17 @@ CREATE TABLE randflake_lease (
     lease_id bigint GENERATED ALWAYS AS IDENTITY, -- number of the lease
     -- Only the role that got the lease may renew or release it.
     role name NOT NULL DEFAULT SESSION_USER,
-    -- The holder names itself, for operators to read.
+    -- The holder chooses this name, which operators read.
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
-    -- The holder chooses this random number, and another one after each restart.
+    -- The holder chooses a random number, and another one after each restart.
     incarnation uuid NOT NULL,
     nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)), -- node ids
-    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)), -- Unix seconds, half-open
-    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(), -- when it was granted
-    renewed_at timestamptz, -- when it was last renewed
-    released_at timestamptz, -- when the holder gave it back
+    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)), -- Unix seconds
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(), -- time of the grant
+    renewed_at timestamptz, -- time of the last renewal
+    released_at timestamptz, -- when the holder released it
     secrets text NOT NULL, -- fingerprints of the secrets that the holder named last, oldest first
-    -- The coordinator has seen the end of the lease, so it can lease the node ids.
+    -- The coordinator has seen that the lease ended, so it can lease the node ids again.
     collected boolean NOT NULL DEFAULT false,
     PRIMARY KEY (role, lease_id), -- the role comes first, to find its leases
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
@@ -133,22 +136,23 @@ COMMENT ON TABLE randflake_lease IS
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
--- Each event after which grants wait has its own row, so ending or prolonging one wait does not
--- affect others. The wait uses the greatest max_duration and max_clock_skew since the event. It
--- covers leases that the table lacks, if "longest" is not 0, and static node ids of servers.
+-- Grants wait after some events. Each event has its own row, so that the end of one wait does not
+-- end another. A wait uses the largest max_duration and max_clock_skew since the event. It covers
+-- static node ids of servers, and if "longest" is not 0, leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
---   promotion  the same, but this is a promoted standby of it: `nothing_lost` may be true
---   added      node ids came into the pool
+--   promotion  the same, but this coordinator is a promoted standby of the other one: the operator
+--              may state nothing_lost
+--   added      node ids were added to the pool
 --   reopened   another coordinator may have leased while the pool was closed ("since" is null)
---   purge      the coordinator forgot leases that ended up to this second
+--   purge      the coordinator deleted leases that ended before or in this second
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- This is the greatest max_duration in force since; 0 where no unknown lease can be in force.
+    -- The largest max_duration since the event. 0 means that the table lacks no lease in force.
     longest integer NOT NULL,
-    widest integer NOT NULL, -- greatest max_clock_skew in force since
-    -- The event lets no lease begin before this Unix second.
+    widest integer NOT NULL, -- largest max_clock_skew since the event
+    -- Because of the event, no lease begins before this Unix second.
     until bigint GENERATED ALWAYS AS (since + longest + CASE WHEN longest > 0 THEN 2 ELSE 1 END * widest + 1) STORED
 );
 COMMENT ON TABLE randflake_lease_hold IS 'coordinator: why no lease is granted before which second, a row for each event';
@@ -164,29 +168,30 @@ CREATE TABLE randflake_lease_role (
     grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
--- Grants have collected all leases that ended before this second. A sequence makes no grant wait.
+-- Grants have collected all leases that ended before this second. This is a sequence because grants
+-- can change it without a wait.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
 
--- A dump contains the chunks, so no grant must recreate them under a lock after a restore. A change
--- of slots changes no index.
+-- A dump contains the chunks, so that no grant has to recreate them under a lock after a restore. A
+-- change of slots updates no index.
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
-    -- A slot has this many node ids, for a lease of up to as many; an empty chunk has 0.
+    -- The number of node ids of each slot, and of the largest lease in a slot. 0: an empty chunk.
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
-    -- Each slot has a bit, an empty chunk has one: 1 if the slot is free, as far as known.
+    -- One bit for each slot, or one for an empty chunk. 1 means that the slot seems free.
     free bit varying NOT NULL,
-    -- The chunk has this first node id while it has a free slot.
+    -- Equal to "first" while the chunk has a free slot, and null otherwise.
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of one at its edges; a grant locks those of its node ids';
 
--- A sequence keeps its value when a transaction rolls back, so the hold-off after a takeover counts
--- from the first call, even a failing one. A dump omits the sequence: it holds where and when the
--- extension was created, until a takeover sets it.
+-- The time of a takeover. A sequence keeps its value when a transaction rolls back, so grants wait
+-- from the first call on, even if this call fails. Before any takeover the sequence holds where and
+-- when the extension was created, so a dump must omit it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
@@ -197,13 +202,14 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Names this data directory, timeline and database. A copy, promotion or restore changes the name.
+-- Returns a text that identifies this data directory, timeline and database. A copy, promotion or
+-- restore changes the text.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) FROM PUBLIC;
 
--- Returns the node ids that this server is configured with; null for none.
+-- Returns the static node ids of this server, or nulls if it has none.
 CREATE FUNCTION randflake_coordinator_static_nodes(
     own randflake_lease_internal,
     OUT first_node_id integer,
@@ -212,12 +218,12 @@ AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
 LANGUAGE C STABLE PARALLEL SAFE;
 REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
--- Returns the node ids of this server, which the coordinator never leases.
+-- Returns the static node ids of this server as a range. The coordinator never leases them.
 CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- A range of nulls would mean all node ids.
+    -- int4range(NULL, NULL) would contain all node ids.
     SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
                 ELSE int4range(first_node_id, first_node_id + node_count) END
     FROM @extschema@.randflake_coordinator_static_nodes(own)
@@ -245,7 +251,7 @@ REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PU
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
--- A table restored from a dump counts as another one.
+-- A table restored from a dump has another identity.
 AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
 
@@ -255,9 +261,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns true if the present coordinator is a promoted standby of the former one: it has the next
--- timeline and everything else in common. A later timeline means that a third coordinator was
--- promoted in between, whose leases both may lack.
+-- Returns true if this coordinator is a promoted standby of the former one: its timeline is the
+-- next one, and the rest of the identity is equal. If its timeline is a later one, a third
+-- coordinator was promoted in between, and both tables may lack leases of that coordinator.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -267,14 +273,14 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- While is_called is false, the sequence has the time of creation.
+-- While is_called is false, the sequence holds the time of the extension's creation.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          least(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_horizon(own)) OPERATOR(pg_catalog.<<) 31
                          OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(own, @extschema@.randflake_lease_identity(own)),
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
--- Reports a violated contract that uniqueness needs. Any role could switch an ASSERT off.
+-- Reports a violated contract of uniqueness. An ASSERT would not do: any role can turn it off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -288,10 +294,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns when this coordinator took over from the former one: at the first call that saw another
--- identity in the pool, or at the former one's last grant, in case its clock was ahead. Without a
--- pool it returns when the extension was created, if it was created in this database. A copy of the
--- database may have granted the first lease and lost it.
+-- Returns when this coordinator took over from the former one. That is the time of the first call
+-- that saw another identity in the pool, or the former coordinator's last grant if that is later.
+-- Without a pool, it is the time of the extension's creation in this database, because a copy of
+-- the database may have granted leases that this one lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -318,8 +324,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Locks the pool against changes until the transaction ends; other sessions may do the same.
--- Returns the pool with its present mark, which is later after a takeover. Null means no pool.
+-- Locks the pool against changes until the transaction ends. Other sessions may do so too. Returns
+-- the pool with the mark that applies now, which a takeover raises, or null if there is no pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -336,15 +342,15 @@ BEGIN
                             upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
-    -- A grant must survive a crash, and its holder must learn of a doubt, whatever the session's
-    -- settings. PostgreSQL reports a cancelled wait for a synchronous standby only as a warning.
+    -- Whatever the session's settings are, a grant must survive a crash, and its holder must see
+    -- the warning with which PostgreSQL reports a cancelled wait for a synchronous standby.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- A change of the pool goes first once it has waited for 20 seconds, because it is quick.
+    -- A change of the pool that has waited for 20 seconds goes first. Such a change is quick.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -367,7 +373,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Makes grants wait until this event must be over. Removes earlier events that are over by then.
+-- Makes grants wait because of this event. Removes earlier events of this cause that end sooner.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void
@@ -391,7 +397,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
 -- Records the free slots of a chunk, whose row the caller has locked. Only slots with node ids of
--- `place` may have changed. Those of `granted` are leased, though their row does not exist yet.
+-- `place` may have changed. Node ids of `granted` are leased, although their row is not there yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -405,8 +411,8 @@ DECLARE
     around int4range := int4range(chunk.first, chunk.first + chunk.size);
     busy int4multirange;
     widest integer;
-    -- A former primary may wrongly keep renewing its leases. So for a day, grants take last the
-    -- node ids of leases from before a takeover that no holder has renewed since.
+    -- After a failover, the former primary may wrongly go on renewing its leases. So for a day,
+    -- grants avoid node ids of earlier leases that no holder has renewed at this coordinator.
     taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
                                         WHERE is_called AND now < (last_value >> 31) + 86400);
 BEGIN
@@ -467,8 +473,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. It
--- opens two chunks at a time of a lease across chunks, so no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of a
+-- lease across chunks it opens only two chunks in a call, so no transaction locks the whole pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -476,7 +482,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Looks at the next 64 node ids in turn, to collect what other grants left undone.
+    -- Examines the next 64 node ids in turn, to collect what other grants left undone.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -524,7 +530,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- A grant retries while others lock its chunk, but not forever.
+        -- While others lock its chunk, a lease waits for a later grant, but not forever.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -539,7 +545,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- If these node ids are free, returns true, locks and removes their former leases. The caller has
+-- Returns true if these node ids are free, and then removes their former leases. The caller has
 -- locked their chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -552,8 +558,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None of these leases may be in force. A holder that disagrees about the end may renew a
-        -- lease that has ended here. A lease also in other chunks stays for grants there.
+        -- None of these leases may be in force. A lock keeps the holder, whose clock may be behind,
+        -- from renewing an ended lease. A lease that reaches into other chunks stays.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -568,8 +574,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
--- Finds consecutive node ids for a lease of this number, locks them, and removes their former
--- leases. Without any, `first` is null and `free_at` says when some may be free, null for soon.
+-- Finds consecutive node ids for the lease with this number, locks them, and removes their former
+-- leases. If there are none, `first` is null and `free_at` says when some may be free (null: soon).
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -578,7 +584,7 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Two primaries count from different numbers. So they grant different node ids.
+    -- Two primaries of one cluster use different lease numbers, and so grant different node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -631,7 +637,7 @@ BEGIN
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 64 LOOP
-        -- Prefers a whole chunk, then a slot, then any gap.
+        -- Prefers a whole chunk to a slot, and a slot to any other gap.
         SELECT candidate.start INTO first
         FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy - coalesce(range_agg(l.nodes), '{}')) AS r
               FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap,
@@ -664,13 +670,13 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Locks out all other leasing until the transaction ends, creates the pool if necessary, and writes
--- its mark. Returns the pool with the last coordinator that changed it, or with an empty text if no
--- coordinator did. Users can override the settings of their sessions, so this session ends the
--- sessions that lock the pool. For 20 seconds it ends only those whose transactions are as old.
--- Each second it leaves the queue, because all other sessions wait behind it. After that it ends
--- every session that locks the pool, and lets no other lock it first. Otherwise sessions that take
--- turns would keep the pool forever.
+-- Locks the pool against all other leasing until the transaction ends. Creates the pool if
+-- necessary, and writes its mark. Returns the pool, with the identity of the coordinator that
+-- changed it last, or '' if none did. Sessions may hold their locks for any time, so this call ends
+-- sessions that lock the pool. In its first 20 seconds it ends only those whose transactions are 20
+-- seconds old. Once a second it leaves the lock's queue, because all other sessions wait behind it.
+-- After 20 seconds it ends every session that locks the pool, and lets no other session lock the
+-- pool first. Otherwise sessions that take turns could keep it out forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -712,7 +718,7 @@ BEGIN
         PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark'::text);
     END IF;
     IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
-        -- `nothing_lost` concerns only the last takeover.
+        -- `nothing_lost` speaks only of the last takeover.
         UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover' WHERE cause = 'promotion';
         PERFORM @extschema@.randflake_lease_hold_off(
             own, CASE WHEN @extschema@.randflake_lease_promoted(own, former.coordinator, pool.coordinator) THEN 'promotion' ELSE 'takeover' END,
@@ -726,8 +732,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- This error is not a refusal, after which a holder would ask for another lease. The holder keeps
--- its lease and asks again, perhaps the next coordinator.
+-- Raises an error while the pool is closed. After a refusal a holder would ask for another lease.
+-- After this error it keeps its lease and asks again, perhaps another coordinator.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -771,9 +777,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns the Unix second from which a holder and the pool may give one identifier to two numbers.
--- This is the time of the first different entry, or 0 if the first entries differ. Null means
--- never. PUBLIC may call it, because readers of the view randflake_leases run it.
+-- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
+-- entry that differs, 0 for the first secret, or null if all are equal. From this second on, two
+-- numbers could get one identifier. Readers of the view randflake_leases run this function.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -784,9 +790,9 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Returns the Unix second of the pool's first secret that a holder lacks. Returns null if the
--- holder lacks none or the first ones differ. From that second on, the holder may misread others'
--- identifiers. A secret that only the holder has does not count: the coordinator may lack it.
+-- Returns the Unix second at which the first secret begins that the pool has and the holder lacks.
+-- Returns null if the holder lacks none, or if the first secrets differ. From that second on, the
+-- holder may misread identifiers of others. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -798,9 +804,10 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Programs recognize this error by its constraint field. Its column field has the time of the
--- secret that the holder lacks, as differs_from in a successful answer. A holder may lease up to
--- that second; with another first secret it may not lease at all.
+-- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
+-- by its constraint field. Its column field has the second of the first secret that the holder
+-- lacks, like differs_from in an answer. A holder may lease up to that second, or not at all if its
+-- first secret differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -970,7 +977,7 @@ BEGIN
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
 
-    -- Counts the role's grants one after the other.
+    -- This lock makes the role's grants commit one after another.
     LOOP
         SELECT * INTO counted FROM @extschema@.randflake_lease_role r WHERE r.role = SESSION_USER FOR UPDATE;
         EXIT WHEN FOUND;
@@ -985,7 +992,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The bound 60,000 means none, so the row keeps its version. A bound of all node ids needs no sum.
+    -- The default bounds never refuse: without them, the row stays unchanged and no sum is needed.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1108,9 +1115,9 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- A holder with an earlier end missed the answer to a renewal. A holder with a later end got
-    -- its renewal from a coordinator whose last commits a failover lost. Either end was at most
-    -- `latest` at its grant. If it is later now, the clock stepped back or the holder invented it.
+    -- If the holder's end is earlier, it missed the answer to a renewal. If it is later, a failover
+    -- lost the renewal. Each end was at most `latest` when it was granted. If it is later than that
+    -- now, the clock stepped back or the holder invented the end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1118,23 +1125,23 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After the lease's end another holder may have the node ids, and a coordinator may not know it
-    -- after a failover. The margin covers the former coordinator's clock.
+    -- After the end of the lease, another holder may have the node ids, and a failover may have
+    -- lost that lease. The margin allows for the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Once a later lease has had some of the node ids, this one has ended, whatever the clock
-    -- shows.
+    -- A later lease of some of the node ids proves the end of this one, whatever the clock shows.
     IF EXISTS (SELECT FROM @extschema@.randflake_lease later
                WHERE later.nodes && lease.nodes AND later.lease_id > lease.lease_id) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- This error is not a refusal: the holder keeps its lease, and needs the secret to continue.
+    -- After this error, which is not a refusal, the holder keeps its lease. To renew it, the holder
+    -- needs the secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1205,11 +1212,11 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
     ELSIF lease.released_at IS NOT NULL THEN
-        -- Only the holder's first report counts.
+        -- Only the first release of a lease counts.
         RETURN;
     ELSE
-        -- A later end than the lease's changes nothing. An unused lease keeps one second, so the
-        -- node ids keep their former end.
+        -- A release never prolongs the lease. An unused lease keeps its first second, so that the
+        -- table still shows when the node ids were last leased.
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
@@ -1220,7 +1227,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- The lease may now end before the last collected one.
+        -- The lease may now end before the second up to which grants have collected leases.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
@@ -1300,7 +1307,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
-    -- This includes purged leases, whose mark must stay.
+    -- The maximum includes purged leases, which the mark must still cover.
     IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this coordinator has leased node ids';
@@ -1321,17 +1328,17 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- The events that grants wait for happened under the present values, as far as known.
+    -- The present values applied when the events happened, as far as the coordinator knows.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- The coordinator knows all leases, but servers may have used static node ids until now. A pool
-    -- that this call creates starts with these values.
+    -- No unknown lease exists, but servers may have used static node ids until now. If this call
+    -- creates the pool, the pool starts with the new values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
     UPDATE @extschema@.randflake_lease_pool SET
-        -- Only an operator can lower the mark.
+        -- The mark falls only if the operator states never_leased or nothing_lost.
         high_water = greatest((SELECT max(until) FROM @extschema@.randflake_lease_hold),
                               CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END),
         nodes = int4range(first, first + count),
@@ -1344,7 +1351,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- Finds when the node ids that leave the pool are free.
+    -- Finds when the last lease of the node ids that leave the pool ends.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease
@@ -1357,8 +1364,8 @@ COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer
 'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; nothing_lost, after a promotion, that this server has all that the former primary committed; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
--- Returns the first Unix second that no lease of any coordinator may have reached, known or not. A
--- new secret begins no earlier. Neither does a secret that an operator withdraws.
+-- Returns the first Unix second that no lease can have reached, not even one that this coordinator
+-- does not know. An operator can add or withdraw only secrets that begin at this second or later.
 CREATE FUNCTION randflake_lease_untouched(own randflake_lease_internal, pool randflake_lease_pool) RETURNS bigint
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -1518,7 +1525,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- Locks like randflake_lease_share_pool. A takeover counts from the first request.
+    -- After a takeover, grants wait from the first request on. Before it, the mark moves with time.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;
@@ -1543,16 +1550,17 @@ COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randfla
 REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
--- Servers with static node ids. A dump omits them: they announce themselves again.
+-- Has a row for each server that announced its static node ids. A dump omits the table, because
+-- servers announce themselves again.
 CREATE TABLE randflake_lease_announcement (
     role name NOT NULL DEFAULT SESSION_USER, -- role by which the server announced them
     server uuid NOT NULL, -- random number that the server chose at its start
-    -- The server names itself, for operators to read.
+    -- The server chooses this name, which operators read.
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
-    -- This identifies the server's data directory.
+    -- This text identifies the server's data directory.
     origin text NOT NULL CHECK (pg_catalog.octet_length(origin) OPERATOR(pg_catalog.<=) 256),
     nodes int4range NOT NULL, -- node ids
-    -- This is the fingerprint of its first secret.
+    -- The server's first secret has this fingerprint.
     fingerprint text NOT NULL CHECK (pg_catalog.octet_length(fingerprint) OPERATOR(pg_catalog.<=) 16),
     announced_at timestamptz NOT NULL, -- when it was last heard of
     PRIMARY KEY (role, server)
@@ -1576,7 +1584,7 @@ BEGIN
             MESSAGE = format('node ids from %s on, %s of them, are not within 0 to 131071', first_node_id, node_count);
     END IF;
     announced := int4range(first_node_id, first_node_id + node_count);
-    -- The call deletes only the role's own rows, so it waits for no other role's locks.
+    -- Deletes only rows of the calling role, so the call waits for no lock of another role.
     DELETE FROM @extschema@.randflake_lease_announcement a
     WHERE a.role = SESSION_USER
       AND (a.announced_at < clock_timestamp() - interval '1 hour'

@@ -2,9 +2,9 @@
 
 -- This script qualifies every name that could be overloaded, as randflake--1.0.sql says.
 --
--- A role could also create a function like one of the extension's with one more argument that has a
--- default. PostgreSQL would then refuse each call of the extension's function as ambiguous. So
--- internal functions take an argument of a type that other roles may not use.
+-- Another role could create a function of the same name with one more argument that has a default.
+-- PostgreSQL would then refuse each call as ambiguous. So internal functions take an argument of a
+-- type that other roles may not use.
 
 CREATE TYPE randflake_key_internal AS ENUM ();
 COMMENT ON TYPE randflake_key_internal IS
@@ -91,7 +91,7 @@ COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator
 CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
 COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
 
--- These functions read time and node id from the stored number.
+-- These functions read the time and the node id from the stored number.
 
 CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -110,9 +110,9 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 
 -- These objects keep the secret of the type's values.
 --
--- Logical decoding reads this table under its historic snapshot, so it is a user catalog table. Its
--- replica identity lets a role delete rows when a publication of all tables includes it. The table
--- has no key, because rows may repeat.
+-- The table is a user catalog table, because logical decoding reads it under a historic snapshot.
+-- It has a replica identity, so that a role can delete rows although a publication of all tables
+-- includes the table. It has no key, because rows may repeat.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
@@ -143,9 +143,9 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
 'true, or an error if the server lacks the secret of this database or of this fingerprint';
 
--- A dump has the fingerprint in this second table too. On a server with another secret, a restore
--- keeps the row in randflake_key, so the type reads nothing. The server refuses this row, so the
--- restore reports an error.
+-- A dump has the fingerprint in this table too. On a server with another secret, a restore puts the
+-- row into randflake_key, so the server refuses to read values. It also refuses the row of this
+-- table, so the restore reports an error.
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );
@@ -178,7 +178,7 @@ DECLARE
     mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
     other text;
 BEGIN
-    -- Without the lock, this would miss a row that another transaction inserts meanwhile.
+    -- Without the lock, the query would miss a row that another transaction inserts at this time.
     LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
     SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> ALL (mine);
     IF other IS NOT NULL THEN
