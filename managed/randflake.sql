@@ -5,7 +5,7 @@
 --
 -- How sessions get numbers
 --
--- All state is in sequences, because only they keep their values when a transaction rolls back.
+-- All state is in sequences, because they keep their values when a transaction rolls back.
 -- Each node id has four:
 --
 --   tickets, hops, leaps
@@ -23,46 +23,50 @@
 --   1. A second has one holder. The position never falls, and a nextval of `tickets` raises it by
 --      1. A session reads hops and leaps before its nextval and after it. If both reads agree, the
 --      session knows the position that its nextval made. No other nextval made the same position.
---   2. Sessions use a number of a second once. Only the second's holder sets `numbers` to it, once,
---      however long the holder pauses before. From there the number grows by one at a time.
+--   2. Sessions use a number of a second once. Only the second's holder sets `numbers` to this
+--      second, and only once, even after a long pause. From there the number grows by one at a
+--      time.
 --   3. Numbers of a second do not run into the next second. A session checks before each single
---      nextval and takes no number from 122,880 on. After this check each session may pause, and
---      then take one number too many. The 8,192 numbers left are more than sessions can exist.
+--      nextval and takes no number from 122,880 on. After this check a session may pause and then
+--      take one number too many. The 8,192 numbers from 122,880 on are more than there can be
+--      sessions.
 --   4. After a crash, no session opens a used second again. Before a session opens a second, the
 --      position has reached the disk, or the second is at most 2 ahead of the clock. After each
 --      start, the first second lies 4 or more ahead of the clock, and beyond the position on disk.
 --      PostgreSQL 17 flushes on demand. Before 17, pg_current_wal_flush_lsn proves the flush.
---      Without proof the session waits for the clock. A used second can then return only if the
---      crash lost its position and the clock was set back during the crash.
---   5. No session uses a number from before a crash: `numbers` is 0 or has another life.
+--      Without proof the session waits for the clock. Then a used second can be opened again only
+--      if the crash lost its position and the clock stepped back during the crash.
+--   5. After a crash, no session uses an earlier number: `numbers` is 0 or has another life.
 --   6. No session opens a second more than 60 ahead of the clock. So a server that takes over a
 --      node id with an unknown past begins 64 ahead and waits 4 seconds. That is safe if its clock
---      is less than 4 seconds behind. A promoted standby lacks the last positions even with
---      synchronous replication, because only the session that moved them waits for the standby.
---      randflake_configure() does not know the past if it gets a node id, makes sequences, or finds
---      another server, database or timeline. A secret that it makes itself has no past.
+--      is less than 4 seconds behind the clock of the former server. A promoted standby lacks the
+--      last positions even with synchronous replication, because only the session that moved them
+--      waits for the standby. randflake_configure() does not know the past if it gets a node id,
+--      makes sequences, or finds another server, database or timeline. A node id has no past under
+--      a secret that randflake_configure() makes.
 --
--- So uniqueness depends on clocks only in 4., without a proof, and in 6. Rollback, subtransactions,
--- isolation levels and snapshots change no sequence. Only a randflake_configure() that rolls back
--- removes the sequences that it made; the next one that makes them also begins 64 ahead. Sessions
--- read the row of randflake_state under a snapshot. randflake_configure() changes it by TRUNCATE,
--- which waits for all transactions that have read it and hides the row from older snapshots. Only
--- randflake_configure() sets the position, under the same lock.
+-- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollback,
+-- subtransactions, isolation levels and snapshots change no sequence. A randflake_configure() that
+-- rolls back removes the sequences that it made. The next call makes them again, and also begins 64
+-- ahead. Sessions read the row of randflake_state under a snapshot. randflake_configure() changes
+-- it by TRUNCATE, which waits for all transactions that have read it and hides the row from older
+-- snapshots. Under the same lock, only randflake_configure() sets the position.
 --
 -- PostgreSQL logs 32 values of a sequence beforehand, so after a crash each of the three is at most
 -- 32 ahead of its use. This is half a second for tickets, and nothing for hops and leaps, which
 -- stop at a multiple of 64. `hops` (512 seconds) and `leaps` (three days) bridge idle times. Only
--- the holder of a past second moves them, so concurrent sessions do not carry them far beyond the
+-- the holder of a past second moves them, so sessions together do not move them far beyond the
 -- clock.
 --
 -- Later versions
 --
 -- A new version installs over a former one in one transaction. It replaces functions, which keep
--- their oids, and drops nothing. It first locks randflake_state: all transactions that have read it
--- have ended, and no session reads it before the new functions exist. A call that waits for the row
--- continues with its former body, which calls the new functions. So a version that changes the
--- meaning of state or sequences changes the row by TRUNCATE and returns another randflake_format().
--- The former body checks randflake_format() once it has the row.
+-- their oids, and drops nothing. First it locks randflake_state. Then all transactions that read
+-- the row have ended, and no session reads it until the new functions exist. A call that waits for
+-- the row goes on with the former body of its function, which calls the new functions. So a version
+-- that gives state or sequences another meaning writes the row again by TRUNCATE, and its
+-- randflake_format() returns another number. The former body checks this number after it has read
+-- the row.
 --
 -- Security
 --
@@ -97,7 +101,7 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
         END IF;
     END IF;
-    -- Existing objects keep their grants.
+    -- Objects of a former version keep their grants.
     PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
@@ -109,7 +113,7 @@ CREATE SCHEMA IF NOT EXISTS randflake;
 -- number.
 CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
--- The one row has the arguments of randflake_configure(). Its readers know the secret.
+-- The only row has the arguments of randflake_configure(). It contains the secret.
 CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
@@ -129,10 +133,9 @@ CREATE TABLE IF NOT EXISTS randflake.randflake_state (
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
--- The cipher, SPARX-64/128. The cipher's state is a bigint of four words: from the lowest bits, x
--- and y of the left branch, then those of the right one. A round works on both branches at once. A
--- round adds only words x, so it masks the carries into a gap. Round keys have the words of a
--- state.
+-- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
+-- the left branch, then x and y of the right branch. A round computes both branches at once. It
+-- adds only the words x, and masks the carries between them. A round key has four words, too.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -164,8 +167,8 @@ BEGIN
 END
 $$;
 
--- HMAC-SHA-256 under a secret of 32 hexadecimal digits. This and the next function are not SQL
--- functions, because auto_explain would log their arguments.
+-- Returns HMAC-SHA-256 under a secret of 32 hexadecimal digits. This function and the next one are
+-- in PL/pgSQL, because auto_explain would log the arguments of SQL functions.
 CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,7 +180,7 @@ BEGIN
 END
 $$;
 
--- Derives the key of a permutation of the 53-bit numbers, two words; see docs/masking.md.
+-- Returns the two words of the key of a permutation of 53-bit numbers; see docs/masking.md.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -191,14 +194,15 @@ BEGIN
 END
 $$;
 
--- Makes the functions for single identifiers and numbers, and the permutation. They unroll rounds.
+-- Creates the functions for single identifiers and numbers, and the permutation, with unrolled
+-- rounds.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
     -- The cipher swaps the two bytes of each word.
     swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
-    -- Computes the sum that is the next x, y rotated, and the linear layer from the left to the
-    -- right branch.
+    -- Computes three parts of a round: the sum for the next x, the rotated y, and the linear layer
+    -- from the left branch to the right one.
     total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
@@ -245,8 +249,8 @@ BEGIN
     EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
         'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
 
-    -- Computes a round of SipHash on words a to d. It adds the lower 62 and the upper 2 bits of a
-    -- sum apart, because PostgreSQL's addition overflows.
+    -- Computes a round of SipHash on words a to d. It adds the lower 62 bits and the upper 2 bits
+    -- separately, because PostgreSQL raises an error on overflow.
     FOREACH step SLICE 1 IN ARRAY ARRAY[['a', 'b', '13'], ['c', 'd', '16'], ['a', '', '32'], ['c', 'b', '17'], ['a', 'd', '21'], ['c', '', '32']] LOOP
         sip := sip || CASE step[2] WHEN '' THEN '' ELSE format('
         s := (%1$s & %3$s) + (%2$s & %3$s);
@@ -305,7 +309,7 @@ BEGIN
 END');
 
     -- Makes many identifiers, of 64 or 53 bits. 53-bit identifiers use the first 32,768 numbers of
-    -- a second. The session omits a number that another session has passed meanwhile.
+    -- a second. The session skips a number if another session has moved `numbers` beyond it.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -346,13 +350,13 @@ END
 $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997): a bit string holds one bit of all states. Rotations then cost nothing, and the function
--- adds bit by bit. A slice of x or y has the left branch in its first half, the right one in its
--- second.
+-- 1997): each bit string holds one bit of every state. Rotations then cost nothing, and the
+-- function adds bit by bit. The first half of a slice of x or y belongs to the left branch, the
+-- second half to the right one.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- The slice length is a power of two, here as a logarithm and as a number.
+    -- The length of a slice is a power of two. These are its logarithm and the length.
     n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));
     size  constant integer := 1 << n;
     swaps varbit[];  -- see below
@@ -372,9 +376,9 @@ BEGIN
     INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
-    -- A bit's place has 6 + n bits: its state, and its bit in the state. Exchanging the lowest 6
-    -- with the highest 6 turns states into slices and back. The masks have the places with a 1
-    -- below and a 0 above.
+    -- The place of a bit is a number of 6 + n bits: the number of its state, then the bit within
+    -- the state. An exchange of the lowest 6 with the highest 6 turns states into slices and back.
+    -- The masks mark the places whose lower bit is 1 and whose upper bit is 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -447,8 +451,8 @@ BEGIN
 END
 $$;
 
--- Returns NULL for a skipped number, and for an identifier of no secret. The owner of a 53-bit
--- identifier is the owner of its second.
+-- Returns NULL for a skipped number, and for an identifier that no secret made. The secret of its
+-- second owns a 53-bit identifier.
 DO $do$
 DECLARE
     variant record;
@@ -493,7 +497,8 @@ $do$;
 
 -- The state machine
 
--- Identifies server and database as far as possible; clones, branches and restored dumps differ.
+-- Returns a text that identifies server and database. It differs in clones, branches and restored
+-- dumps, as far as SQL can see that.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -510,7 +515,7 @@ BEGIN
 END
 $$;
 
--- Returns the position, and its part from hops and leaps.
+-- Returns the position, and the part of it that comes from hops and leaps.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
@@ -519,7 +524,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract that uniqueness needs. Any role can switch an ASSERT off.
+-- Reports a violated contract of uniqueness. An ASSERT would not do: any role can turn it off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -529,7 +534,8 @@ BEGIN
 END
 $$;
 
--- Returns why this database makes no identifiers, as the parts of an error; else state is NULL.
+-- Returns why this database makes no identifiers, as the parts of an error. If it does, state is
+-- NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -637,14 +643,14 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- If nothing changes for 0.1 s, the second's holder has left, or a crash has removed it.
+        -- If nothing changes for 0.1 s, the holder of the second has ended or crashed.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, one session moves it, and leaves it beyond a full second.
+        -- If the position is far behind, one session moves it to a place beyond a full second.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -669,7 +675,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- This session holds the second of this position; no other session will.
+        -- This session, and no other, holds the second of this position.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);
@@ -682,13 +688,13 @@ BEGIN
             CONTINUE;
         END IF;
 
-        -- The WAL records of the position lie before here.
+        -- The WAL records of the position precede this location.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
                 PERFORM pg_logical_emit_message(false, 'randflake', '', true);
             ELSIF t > now + 2 THEN
-                -- PostgreSQL flushes full pages soon, without a commit.
+                -- PostgreSQL soon flushes full pages even without a commit.
                 PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
             END IF;
         EXCEPTION WHEN OTHERS THEN
@@ -716,7 +722,7 @@ $$;
 
 -- Configuration
 
--- The owner's default privileges may have granted other roles access to these objects.
+-- Default privileges of the owner may have granted access to these objects.
 CREATE OR REPLACE FUNCTION randflake.randflake_keep_private() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -842,7 +848,7 @@ BEGIN
         latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
                 to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
             FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
-        -- Secrets of seconds that sessions may have used must stay.
+        -- A secret must stay if sessions may have used its seconds.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
             (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
@@ -868,7 +874,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- Finds the last second that sessions may have used. None has used a secret made here.
+        -- Finds the last second that sessions may have used. No session has used a new secret.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -990,9 +996,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- PostgreSQL resolves the bodies of these functions at creation, so they need no search_path and it
--- can inline them. Their bodies are resolved at creation, so they need no search_path and can be
--- inlined.
+-- PostgreSQL resolves the bodies of these functions at creation. So they need no search_path, and
+-- PostgreSQL can inline them.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1009,8 +1014,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- Returns the identifier of `digits`, all or part of the text form `all_`. It uses collation "C",
--- whatever the caller's column has.
+-- Returns the identifier of `digits`, which are all or a part of the text form `all_`. Compares
+-- under collation "C", whatever the collation of the caller's column is.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1134,9 +1139,9 @@ BEGIN ATOMIC
     ORDER BY u.o;
 END;
 
--- Only the owner may use new objects, whatever default privileges say; then PUBLIC and pg_monitor
--- get their grants. Objects of a former version stay as they are: replacing a view would wait for a
--- session that has read it and waits for randflake_state.
+-- Whatever default privileges say, only the owner may use new objects, except for the grants to
+-- PUBLIC and pg_monitor below. Objects of a former version stay as they are: replacing a view would
+-- wait for a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');
