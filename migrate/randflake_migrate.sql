@@ -3,43 +3,45 @@
 --   psql -X -1 -v ON_ERROR_STOP=1 -f migrate/randflake_migrate.sql
 --
 -- plan() lists what moves and what depends on it, and changes nothing. transaction() prints one
--- transaction that moves a group of tables. start() writes the steps that move a group while
--- programs use it, todo() prints the remaining steps, undo() replaces them by the way back. Only
--- the operator runs the printed statements. After all moves have ended, the operator runs DROP
--- SCHEMA randflake_migrate CASCADE, which removes everything.
+-- transaction that moves a group of tables. start() plans the steps that move a group while
+-- programs use it. todo() prints the steps that remain, and undo() replaces them by the steps back.
+-- Only the operator runs the printed statements. After all moves, the operator runs DROP SCHEMA
+-- randflake_migrate CASCADE, which removes everything.
 --
 -- How the script finds columns and objects
 --
--- moving() returns the columns: generated keys and, along foreign keys, all columns that refer to
--- them. Foreign keys connect tables to a group, which has the name of its first table. hanging()
--- follows pg_depend through views and functions. Its result is "kept" if PostgreSQL keeps an object
--- through ALTER COLUMN TYPE. It is "made again" if the move drops the object and creates it again
+-- moving() returns the columns that move: generated keys, and the columns that refer to them by
+-- foreign keys. Tables that foreign keys connect form a group, named after its first table.
+-- hanging() follows pg_depend through views and functions. An object is "kept" if PostgreSQL keeps
+-- it through ALTER COLUMN TYPE. An object is "made again" if the move drops it and creates it again
 -- with the SQL that PostgreSQL prints for it. Any other object is a blocker.
 --
 -- How columns change places while programs write (start)
 --
--- Each column gets a shadow, named new_ and its name. A trigger maintains the shadow of every row
--- that a program writes; fill() does the rest. Step 7 renames the column to old_ and its name, and
--- the shadow takes its place. Triggers then maintain the old column for new rows. So after step 7
--- the way back has the same steps with exchanged roles; before step 7, undo() drops the shadows.
+-- Each column gets a shadow column, whose name begins with new_. A trigger maintains the shadow in
+-- every row that a program writes, and fill() fills all other rows. Step 7 puts old_ before the
+-- column's name and gives the name to the shadow. Then triggers maintain the old column in new
+-- rows. So undo() after step 7 exchanges the two columns by the same steps. Before step 7, undo()
+-- drops the shadows.
 --
--- The shadow belongs to the number, because references to a number stay when another row takes it.
--- When a row leaves a number, by UPDATE or DELETE, a table of the move keeps the shadow for the row
--- that takes the number next.
+-- A shadow belongs to a number, not to a row, because references to a number stay when another row
+-- takes it. When an UPDATE or DELETE removes a number from a row, a table of the move keeps the
+-- shadow for the next row with this number.
 --
--- The move makes columns, triggers and checks on a partitioned table, which gives them to later
--- partitions. It makes indexes and foreign keys on each partition, where PostgreSQL can do so
--- beside writers; the table's own take them. A check refuses rows without a shadow. So no shadow is
--- missing after a program attaches a partition with rows or turns a trigger off.
+-- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
+-- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
+-- programs write. Then the indexes and keys of the table take those of the partitions. A check
+-- refuses rows without a shadow, so that no shadow is missing after a program attaches a partition
+-- with rows or disables a trigger.
 --
--- All names that a move makes contain its number: randflake_1_… and zzz_randflake_1_… beside the
--- tables, m1_… in this schema. Only new_ and old_ columns have no number. The steps record the oid
--- of each object that they make, and drop nothing else.
+-- A move has a number, which all its names contain: randflake_1_… and zzz_randflake_1_… in the
+-- schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The steps
+-- record the oid of each object that they make, and drop nothing else.
 --
 -- Security: %I quotes names in SQL, and %L values. Functions and generated SQL have search_path =
--- pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner can attach code
--- to the table, or replace it by a view. So statements that may run such code, or parse the owner's
--- text, run as the owner (as_owner). So do the functions that a move makes.
+-- pg_catalog, pg_temp, and generated SQL qualifies all other names. The owner of a table can attach
+-- code to the table, or replace the table by a view. So statements that may run such code or parse
+-- the owner's text run as the owner (as_owner), and so do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -48,8 +50,8 @@ COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randf
 
 -- --- the columns --------------------------------------------------------------------------------
 
--- Returns the function of this name and number of arguments: the extension's, or the managed
--- script's in its schema. Ignores functions that other roles gave this name.
+-- Returns the function with this name and number of arguments, from the extension or the managed
+-- script. Ignores functions of other roles with this name.
 CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid
@@ -80,9 +82,9 @@ BEGIN
 END
 $$;
 
--- Returns the columns that move. `rows` is all (existing rows get new keys) or new (they keep
--- theirs). A key that already has identifiers keeps them, and moves to the type only. Partitions
--- and tables that inherit follow their topmost table.
+-- Returns the columns that move. If `rows` is all, existing rows get new keys; if it is new, they
+-- keep their keys. A key that already holds identifiers keeps them, and may only move to the type.
+-- Partitions and inheriting tables follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -155,15 +157,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
--- Returns a LOCK TABLE that times out before a waiting program checks for deadlocks and fails.
+-- Returns a LOCK TABLE statement. It times out before deadlock_timeout, when a waiting program
+-- would check for deadlocks and might fail.
 CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Returns views for LOCK TABLE, before their tables. LOCK TABLE locks the tables of a view by the
--- rights of its owner. If an owner lacks these rights, this returns no view.
+-- Returns the views that LOCK TABLE must name before their tables. LOCK TABLE needs rights of the
+-- view's owner on the tables of the view. Without these rights the function returns no view.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -197,10 +200,10 @@ BEGIN
 END
 $$;
 
--- Runs a statement as another role, and returns its number of rows. SET ROLE would not suffice:
--- code of that role could run RESET ROLE, and its deferred triggers would run after the role is
--- reset. So PostgreSQL refreshes a materialized view as its owner. That confines roles, settings,
--- and triggers that wait for the end of the transaction.
+-- Runs a statement as another role, and returns the number of rows. SET ROLE would not be safe:
+-- code of that role could run RESET ROLE, and its deferred triggers would run after the reset. So
+-- the function makes PostgreSQL refresh a materialized view as that role, which confines role,
+-- settings and deferred triggers.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -233,7 +236,7 @@ END
 $$;
 
 -- Makes a role the owner of objects in this schema. The role gets USAGE on the schema, and CREATE
--- only while PostgreSQL requires it.
+-- only during the change of owner.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -251,14 +254,14 @@ BEGIN
 END
 $$;
 
--- Returns the call that runs a statement as this role.
+-- Returns the SQL that runs a statement as this role.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Returns the statement that gives objects in this schema to this role.
+-- Returns the SQL that makes this role the owner of objects in this schema.
 CREATE FUNCTION randflake_migrate.given(owner oid, VARIADIC names name[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN ''
@@ -266,7 +269,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Returns the owner of an object, or of the table that it belongs to.
+-- Returns the owner of an object, or of the object's table.
 CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
@@ -280,7 +283,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), quote_ident(current_user)::regrole)
 $$;
 
--- Raises an error unless this role runs it and each table is unchanged since the printing.
+-- Raises an error if another role runs the printed statements, or if a table has changed since.
 CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -305,7 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the name of the table and function that map old numbers of a key to new ones.
+-- Returns the name of the table and of the function that map a key's old numbers to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -319,8 +322,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns the direct dependents of an object or of a column. A rule counts as its view. Of a
--- table's row type only columns count; other dependents do not notice a changed column.
+-- Returns the direct dependents of an object or of a column. A rule counts as its view. If a
+-- table's row type has dependents, only columns count: a changed column does not affect the others.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -357,17 +360,17 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- Returns a table and its partitions; the leaves have the rows.
+-- Returns a table and all its partitions. Those without partitions hold the rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them. In them, each of these columns
--- ("table.number") is KEY, each other column OTHER, and each constant CONST. The function omits
--- implicit casts. Columns of a result have the number of their query (":resno 3/1"), and so has
--- UNION ("{SETOPERATIONSTMT/1").
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
+-- each of the given columns ("table.number"), OTHER each other column, and CONST each constant.
+-- Columns of a result and UNION carry the number of their query: ":resno 3/1",
+-- "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -432,7 +435,7 @@ BEGIN
 END
 $$;
 
--- Returns what such a tree does with a key that the type cannot do.
+-- Returns what an expression does with a key that the type does not support.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -455,8 +458,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS x (what)
 $$;
 
--- Returns everything that depends on these columns and on those that inherit from them, in the
--- order of creation. Each has its fate, its identity as in pg_identify_object, a note and a remedy.
+-- Returns all objects that depend on these columns or on columns that inherit from them, in the
+-- order of creation. Each object has its fate, its identity as in pg_identify_object, a note and a
+-- remedy.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -514,7 +518,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
 $$;
 
--- Returns statements for owner and grants of a new view or function. They revoke default grants.
+-- Returns statements that set the owner and the grants of a new view or function, and revoke
+-- default grants.
 CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
@@ -531,7 +536,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE $4 IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
 $$;
 
--- Returns the grants on single columns of a relation, all or one.
+-- Returns the grants on one column of a relation, or on each of its columns.
 CREATE FUNCTION randflake_migrate.column_grants(rel oid, att smallint DEFAULT NULL) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('GRANT %s (%I) ON TABLE %s TO %s%s;', g.privilege_type, a.attname, $1::regclass,
@@ -549,7 +554,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- Returns statements, each after a line feed, by which an index clusters or identifies its table.
+-- Returns the statements that let an index cluster its table or be its replica identity, each after
+-- a line feed.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -557,7 +563,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Renames a partition's index, child of this one: ALTER COLUMN TYPE gives it another name.
+-- Renames the index of a partition below this index, because ALTER COLUMN TYPE changes its name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -570,7 +576,7 @@ BEGIN
 END
 $$;
 
--- Returns the statement that drops an object that the move makes again.
+-- Returns the statement that drops an object, which the move makes again later.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type
@@ -586,7 +592,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that make the object again, with its owner, grants, comments and state.
--- They do not qualify names in the caller's search_path, so an operator may become another type's.
+-- They do not qualify names in the caller's search_path, so that operators can be found for the new
+-- type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -672,7 +679,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(
 CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
 
--- Returns the sequence behind a column: its own, or that of a default that is a plain nextval().
+-- Returns the sequence of a column: its own sequence, or that of a default nextval().
 CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -684,7 +691,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Finds blockers: names that the steps need, and privileges that the owners of tables lack.
+-- Returns two kinds of blockers: names that the steps need, and privileges that owners of tables
+-- lack.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -992,13 +1000,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
--- Returns the same, with the group's name as the caller's search_path shows it.
+-- Returns the plan, with the group's name as the caller's search_path shows it.
 CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
     SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
 $$;
 
--- Returns the group's name; raises an error unless this table's group can move.
+-- Returns the name of a table's group. Raises an error if the group cannot move.
 CREATE FUNCTION randflake_migrate.group_of(member regclass, target text, rows text, online boolean) RETURNS regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1026,7 +1034,7 @@ $$;
 
 -- Returns the statements that move a table's group at once, under ACCESS EXCLUSIVE locks while
 -- PostgreSQL rewrites its rows. If rows get new keys, randflake_migrate."schema.table.column" maps
--- old to new.
+-- old keys to new ones.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1074,7 +1082,7 @@ BEGIN
         END IF;
         RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
                            CASE m.source WHEN 'identity' THEN 'IDENTITY' ELSE 'DEFAULT' END);
-        -- A sequence with other users stays.
+        -- If another object uses the sequence, it stays.
         IF m.source = 'serial' AND m.sequence IS NOT NULL AND NOT EXISTS (
             SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
             WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.sequence AND d.deptype = 'n'
@@ -1087,7 +1095,7 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps indexes of partitions and statistics, but not these names and settings.
+    -- PostgreSQL keeps indexes of partitions and statistics, but loses their names and settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1106,7 +1114,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- A migration tool uses its own tables later in the transaction.
+    -- Later in the transaction, a migration tool may use its own tables.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1116,8 +1124,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- The table has the columns of moves. `shadow` is the column that will replace `name`, which then
--- becomes `displaced`. Step 7 exchanges the roles.
+-- The table has the columns of moves. Step 7 renames the column `name` to `displaced`, and `shadow`
+-- to `name`.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1141,8 +1149,8 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- The steps in order. Each step is a transaction that marks itself done, except CREATE INDEX
--- CONCURRENTLY.
+-- The table has the steps in order. Each step but CREATE INDEX CONCURRENTLY is a transaction, which
+-- also marks the step done.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     n     integer NOT NULL,
@@ -1167,8 +1175,8 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum > 0 AND NOT a.attisdropped WHERE v.move = $1 AND a.attname = v.name
 $$;
 
--- Raises an error unless a move's columns, triggers, constraints and indexes are the original ones
--- and those that its steps made, under their names. Other objects must not have these names.
+-- Raises an error if a column, trigger, constraint or index of the move has been renamed or
+-- replaced, or if another object has its name.
 CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1201,7 +1209,8 @@ BEGIN
 END
 $$;
 
--- Marks a step done; raises an error if it is not the next one, or if earlier results are gone.
+-- Marks a step done. Raises an error if the step is not the next one, or if results of earlier
+-- steps are missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1214,7 +1223,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s is not the next one', $2, $1),
             HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
     END IF;
-    -- The way back skips a dropped table.
+    -- The steps back skip a table that was dropped.
     PERFORM randflake_migrate.same(m.mover, array_agg(x.rel), array_agg(x.name), array_agg(x.owner))
     FROM unnest(m.tables, m.names, m.owners) AS x (rel, name, owner) WHERE next.kind <> 'undo' OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = x.rel);
     IF next.kind <> 'undo' THEN
@@ -1231,7 +1240,7 @@ BEGIN
 END
 $$;
 
--- Records the columns or the constraint that a step's transaction has just made.
+-- Records the columns or the constraint that the transaction of a step has just made.
 CREATE FUNCTION randflake_migrate.made(move integer, n integer, rel regclass DEFAULT NULL, keys boolean DEFAULT NULL) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE randflake_migrate.part AS p SET shadow_att = a.attnum FROM pg_attribute AS a
@@ -1240,7 +1249,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the index of a step if the step's table has it. Fails if another index has the name.
+-- Returns the index that a step makes, if it exists. Raises an error if another index has its name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1273,7 +1282,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the names of a column's functions, trigger, and check against rows without a shadow.
+-- Returns the names of a column's trigger, its functions, and the check against rows without a
+-- shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1281,7 +1291,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- Returns the statement that makes this check. Once no row has NULL, SET NOT NULL needs no scan.
+-- Returns the statement that makes this check. Once the check is valid, SET NOT NULL needs no scan.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
@@ -1340,7 +1350,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Removes what follow() made. A trigger goes with its function, so other triggers of its name stay.
+-- Drops the functions that follow() made, with their triggers. So other triggers of the same names
+-- stay.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1350,8 +1361,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of a table and its partitions, a few pages a transaction. It resumes after a
--- stop.
+-- Fills the shadows of a table and its partitions, in transactions of a few pages. After an
+-- interruption, another call continues.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
@@ -1389,16 +1400,16 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- Triggers fill the rows that programs write meanwhile, in any partition.
+            -- At the same time, triggers fill the rows that programs write, in every partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
-        -- These updates do not run the program's triggers.
+        -- The updates run no triggers of the program.
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        -- Rows that a program has locked wait for the next pass, which avoids deadlocks.
+        -- The next pass fills rows that a program has locked. This avoids deadlocks.
         filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
             ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
             leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
@@ -1412,8 +1423,8 @@ BEGIN
 END
 $$;
 
--- Returns the definition of an index on the shadows: the text after ON table. PostgreSQL itself
--- renames the columns in the definition, in an empty copy of the table.
+-- Returns the definition of an index on the shadows: the text after ON table. To get it, the
+-- function lets PostgreSQL rename the columns in an empty copy of the table.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1458,7 +1469,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns a foreign key on the shadows with all its options. The key of a partitioned table takes
--- those of its partitions, which are valid already.
+-- the keys of its partitions, which are valid already.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
@@ -1469,7 +1480,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE t.oid = ($2).conrelid
 $$;
 
--- Returns a column after step 7, with exchanged roles.
+-- Returns a column as it is after step 7, with exchanged names.
 CREATE FUNCTION randflake_migrate.exchanged(p randflake_migrate.part) RETURNS randflake_migrate.part
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ROW(p.move, p.k, 3 - p.side, p.rel, p.name, p.shadow_att, p.displaced, p.att, p.shadow, p.is_key, p.is_referred_to, p.root,
@@ -1504,8 +1515,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Returns the statements of step 7, which exchange all columns of a move. These change before step
--- 7 only if dependents of the columns change.
+-- Returns the statements of step 7, which exchange all columns of a move. Until step 7, the
+-- statements change only if dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
@@ -1589,7 +1600,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- Drops, for undo() before step 7, what the move's steps made, whatever its name is now.
+-- Drops what the steps of a move have made, whatever its name is now. undo() does so before step 7.
 CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
@@ -1603,7 +1614,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
 $$;
 
--- Raises an error if the statements of step 7, or of the way back before it, have changed.
+-- Raises an error if the statements of step 7, or those of undo() before step 7, have changed.
 CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1639,8 +1650,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step: statements of a transaction or of one that makes a constraint, or a statement that
--- builds an index. Without a statement, the step is fill().
+-- Adds a step. It is a transaction, a transaction that makes a constraint, a statement that builds
+-- an index, or without a statement fill().
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1654,7 +1665,7 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps, or those of the way back, whose columns already exist with triggers.
+-- Writes all steps of a move, or of a move back, whose columns and triggers already exist.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1687,7 +1698,8 @@ BEGIN
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- A reference is wrong if it reserved a key while another transaction committed it.
+            -- A reference has a wrong key if it reserved the key while another transaction
+            -- committed its row.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
@@ -1721,8 +1733,8 @@ BEGIN
 END
 $$;
 
--- Begins the online move of a table's group: writes its steps and changes nothing else. Returns its
--- number.
+-- Begins the online move of a table's group: records its steps and changes nothing else. Returns
+-- the number of the move.
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1760,7 +1772,7 @@ BEGIN
 END
 $$;
 
--- Returns the remaining statements in order, for \gexec; with clean_up those of step 8.
+-- Returns the remaining statements in order, for \gexec. With clean_up, returns those of step 8.
 CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false) RETURNS SETOF text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1792,7 +1804,7 @@ BEGIN
 END
 $$;
 
--- Replaces the remaining steps by the way back, which todo() then prints.
+-- Replaces the remaining steps by the steps back, which todo() then prints.
 CREATE FUNCTION randflake_migrate.undo(move integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1817,9 +1829,10 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- For keys that stay as they are: prints a function for each table, in the schema `api`. This
--- function takes a mask and returns the row with masks for its key and its references. So roles
--- that may not read the tables see no number. The label is the name of the key's table.
+-- Masks serve keys that do not move. This function prints, for each table, a function in the schema
+-- `api` that takes a mask and returns the row. The row has masks instead of its key and its
+-- references, so roles that may not read the tables see no number. The label of a mask is the name
+-- of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
@@ -1838,7 +1851,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     GROUP BY c.relname, c.relowner, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;
 
--- Makes the printed statements independent of the search_path.
+-- Makes the printed statements independent of the caller's settings.
 DO $$
 BEGIN
     EXECUTE (SELECT string_agg(format('ALTER FUNCTION %s SET standard_conforming_strings = on SET datestyle = ISO SET intervalstyle = postgres'
@@ -1848,5 +1861,5 @@ BEGIN
 END
 $$;
 
--- Later statements of the transaction find their own tables again.
+-- Restores the session's search_path for later statements of the transaction.
 SET LOCAL search_path TO DEFAULT;
