@@ -210,7 +210,7 @@ CREATE FUNCTION snowflake_layouts(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
 COMMENT ON FUNCTION snowflake_layouts() IS
-'the named layouts, and this server''s layout if it has no name, with their limits; ids_per_second is for each node id';
+'the named layouts and this server''s layout, with their limits; ids_per_second is per node id';
 
 -- Monitoring
 
@@ -254,7 +254,7 @@ COMMENT ON COLUMN randflake_status.node_count IS
 COMMENT ON COLUMN randflake_status.ids_per_second IS
 'Randflake identifiers a second for all node ids, less those that former secrets claim';
 COMMENT ON COLUMN randflake_status.window_start IS
-'identifiers are issued from this second on; null while the window is closed';
+'first second of the window, from which identifiers are issued; null while the window is closed';
 COMMENT ON COLUMN randflake_status.window_end IS
 'identifiers are issued before this second, until the window is extended or, with leased node ids, the lease renewed';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
@@ -264,7 +264,7 @@ COMMENT ON COLUMN randflake_status.ids_issued IS
 COMMENT ON COLUMN randflake_status.waits IS 'calls that waited';
 COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that calls have waited, in sum';
 COMMENT ON COLUMN randflake_status.slots_exhausted IS
-'how often a node id used up all numbers of a kind of identifier in a second, or in a Snowflake layout''s unit of time';
+'how often a node id used up all its numbers of a second, or of a Snowflake layout''s unit of time, for any kind of identifier';
 COMMENT ON COLUMN randflake_status.clock_steps_back IS 'observed steps of the clock back';
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
@@ -273,10 +273,10 @@ COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use 
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
 COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
 COMMENT ON COLUMN randflake_status.copy_found_at IS
-'when this server found its data directory to be a copy that is not acknowledged, or promoted or restored in place since the start; null otherwise';
+'when this server found that its data directory is a copy, or was promoted or restored in place since the start; null if it did not, or if the copy is acknowledged';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 COMMENT ON COLUMN randflake_status.node_range IS
-'range of node ids in use: 0 for the first, then the spare ones; null where node ids are leased';
+'range of node ids in use: 0 is the first range, the spare ranges follow; null where node ids are leased';
 COMMENT ON COLUMN randflake_status.spare_ranges_left IS
 'other ranges of node ids that the server could go on under now; null where node ids are leased';
 
@@ -293,7 +293,7 @@ GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
 
 CREATE VIEW randflake_slots AS SELECT * FROM randflake_slots();
 COMMENT ON VIEW randflake_slots IS
-'this server''s node ids and what was last reserved under each for Randflake identifiers; empty while the window is closed';
+'this server''s node ids with the number last reserved under each for Randflake identifiers; empty while the window is closed';
 COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
 COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
 COMMENT ON COLUMN randflake_slots.sequence IS 'sequence number of the last number reserved, 0 to 131071';
@@ -307,7 +307,7 @@ REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
 
 CREATE FUNCTION randflake_acknowledge_copy() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_acknowledge_copy() IS
-'declares that no other server runs with the node ids of this one, a copy; the column problem of randflake_status then no longer reports it';
+'declares that no other server runs with the node ids of this server, which is a copy; then the column problem of randflake_status no longer reports the copy';
 REVOKE ALL ON FUNCTION randflake_acknowledge_copy() FROM PUBLIC;
 
 -- The secrets
@@ -327,7 +327,7 @@ CREATE VIEW randflake_secrets AS SELECT * FROM randflake_secrets();
 COMMENT ON VIEW randflake_secrets IS 'this server''s secrets, oldest first, without the secrets themselves';
 COMMENT ON COLUMN randflake_secrets.generation IS 'number of the secret, 1 for the first';
 COMMENT ON COLUMN randflake_secrets.fingerprint IS
-'distinguishes secrets; from the second on, servers with the same fingerprint agree about all secrets and times up to it';
+'distinguishes secrets; servers with the same second or later fingerprint agree about all secrets and times up to this one';
 COMMENT ON COLUMN randflake_secrets.valid_from IS 'identifiers of this time and later are made under it; null for the first secret';
 COMMENT ON COLUMN randflake_secrets.state IS 'past, current or future, by this server''s clock';
 REVOKE ALL ON randflake_secrets FROM PUBLIC;

@@ -108,7 +108,7 @@ CREATE TABLE randflake_lease_pool (
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
-'coordinator: which node ids are leased and for how long, in one row that the first lease or setting makes';
+'coordinator: the settings of the pool, in one row that the first lease or setting creates';
 
 CREATE TABLE randflake_lease (
     lease_id bigint GENERATED ALWAYS AS IDENTITY, -- number of the lease
@@ -132,7 +132,7 @@ CREATE TABLE randflake_lease (
 );
 CREATE INDEX randflake_lease_end ON randflake_lease (pg_catalog.upper(span)) WHERE NOT collected;
 COMMENT ON TABLE randflake_lease IS
-'coordinator: every lease of node ids, also ended ones until their node ids are leased again';
+'coordinator: leases of node ids; an ended lease stays until its node ids are leased again';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
@@ -155,11 +155,11 @@ CREATE TABLE randflake_lease_hold (
     -- Because of the event, no lease begins before this Unix second.
     until bigint GENERATED ALWAYS AS (since + longest + CASE WHEN longest > 0 THEN 2 ELSE 1 END * widest + 1) STORED
 );
-COMMENT ON TABLE randflake_lease_hold IS 'coordinator: why no lease is granted before which second, a row for each event';
+COMMENT ON TABLE randflake_lease_hold IS 'coordinator: a row for each event after which grants wait, and until when';
 
 CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
-'coordinator: until this Unix millisecond no other session gets the pool, because a change of it has waited for long';
+'coordinator: until this Unix millisecond other sessions leave the pool to a change that has waited too long';
 
 -- A dump omits this table: a restored coordinator grants nothing for a minute or less.
 CREATE TABLE randflake_lease_role (
@@ -171,7 +171,7 @@ COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that 
 -- Grants have collected all leases that ended before this second. This is a sequence because grants
 -- can change it without a wait.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
-COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
+COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have collected the leases that ended before this Unix second';
 
 -- A dump contains the chunks, so that no grant has to recreate them under a lock after a restore. A
 -- change of slots updates no index.
@@ -187,14 +187,14 @@ CREATE TABLE randflake_lease_chunk (
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
 COMMENT ON TABLE randflake_lease_chunk IS
-'coordinator: the pool in chunks of 64 node ids, or of one at its edges; a grant locks those of its node ids';
+'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
 -- The time of a takeover. A sequence keeps its value when a transaction rolls back, so grants wait
 -- from the first call on, even if this call fails. Before any takeover the sequence holds where and
 -- when the extension was created, so a dump must omit it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
-'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
+'coordinator: Unix seconds << 31 | hash of its identity: the time of its creation or, if is_called, of its takeover';
 
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_hold', '');
@@ -1053,7 +1053,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
-'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive; clock_ms is the coordinator''s clock in Unix milliseconds; differs_from is the second of the first secret that the holder lacks, null for none';
+'coordinator: grants a lease of consecutive node ids for at most this number of seconds; start and end are Unix seconds, both inclusive; clock_ms is the coordinator''s clock in Unix milliseconds; differs_from is the second of the first secret that the holder lacks, or null';
 REVOKE ALL ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_renew(
@@ -1185,7 +1185,7 @@ WHEN exclusion_violation THEN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) IS
-'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second, the coordinator''s clock in Unix milliseconds, and the second of the first secret that the holder lacks, null for none';
+'coordinator: renews the caller''s lease if it has not ended; returns its new last second, the coordinator''s clock in Unix milliseconds, and the second of the first secret that the holder lacks, or null';
 REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
@@ -1234,7 +1234,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_release(bigint, uuid, bigint) IS
-'coordinator: ends a lease after the last second its holder used, null for none';
+'coordinator: ends a lease after the last second that its holder used; null means that it used none';
 REVOKE ALL ON FUNCTION randflake_lease_release(bigint, uuid, bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
@@ -1252,7 +1252,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_purge(interval) IS
-'coordinator: forgets leases that ended that long ago, and lets no lease start before their end; gives how many';
+'coordinator: deletes leases that ended this long ago, lets no lease start before their end, and returns their number';
 REVOKE ALL ON FUNCTION randflake_lease_purge(interval) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_configure(
@@ -1361,7 +1361,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; nothing_lost, after a promotion, that this server has all that the former primary committed; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
+'coordinator: sets the pool''s node ids and limits; null keeps a value; closed stops grants and renewals; never_leased states that no server has leased under this secret before; nothing_lost states, after a promotion, that this server has all commits of the former primary; forget_key accepts the secrets of the next holder, secrets sets them; max_nodes_per_role limits the node ids that a role leases, max_grants_per_role its leases in a minute. Returns when the node ids that leave the pool become free, or null if they are free';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
 -- Returns the first Unix second that no lease can have reached, not even one that this coordinator
@@ -1437,7 +1437,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_add_secret(text, timestamptz) IS
-'coordinator: a further secret, by its fingerprint in randflake_secrets, that every holder must have from then on; a holder that does not name it gets no lease beyond that time';
+'coordinator: adds a secret by its fingerprint in randflake_secrets; a holder without this secret gets no lease beyond the given time';
 REVOKE ALL ON FUNCTION randflake_lease_add_secret(text, timestamptz) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_remove_secret(fingerprint text) RETURNS void
@@ -1471,7 +1471,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_remove_secret(text) IS
-'coordinator: withdraws the last secret that was added, before any lease reaches its time';
+'coordinator: withdraws the secret that was added last, while no lease reaches its time';
 REVOKE ALL ON FUNCTION randflake_lease_remove_secret(text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_pool_state(
@@ -1617,24 +1617,24 @@ REVOKE ALL ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integ
 CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
 COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now; as of the snapshot of its reader';
 COMMENT ON COLUMN randflake_pool.state IS
-'open; holding off: no lease is granted yet, those that are known are renewed; closed; unused: a standby';
+'open; holding off: grants wait, renewals do not; closed; unused: a standby';
 COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when leases are granted; after a failover or restore that counts from the first request on';
 COMMENT ON COLUMN randflake_pool.first_node_id IS 'first node id of the pool';
 COMMENT ON COLUMN randflake_pool.node_count IS 'number of node ids of the pool';
 COMMENT ON COLUMN randflake_pool.own_first_node_id IS
-'first of the node ids that are never leased, because this server is configured with them; null without any';
+'first static node id of this server, which the coordinator does not lease; null if there is none';
 COMMENT ON COLUMN randflake_pool.own_node_count IS 'number of those';
 COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
 COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_pool.max_grants_per_role IS
-'most leases that one role may be granted in a minute; rolled back grants do not count';
+'largest number of leases of one role in a minute; grants that roll back do not count';
 COMMENT ON COLUMN randflake_pool.secrets IS
-'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
+'fingerprints of the secrets that every holder must have, oldest first; the second and later ones have "@" and the Unix second at which they begin; null before the first secret is set or leased under';
 COMMENT ON COLUMN randflake_pool.leased_node_ids IS 'number of node ids of the pool that are leased; null on a standby';
 COMMENT ON COLUMN randflake_pool.largest_request IS
-'most consecutive node ids that are free, which is the largest request that can be granted; null on a standby';
+'largest number of consecutive free node ids, which is the largest possible request; null on a standby';
 
 CREATE VIEW randflake_leases AS
 SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,
@@ -1662,13 +1662,13 @@ COMMENT ON COLUMN randflake_leases.starts_at IS 'the holder may issue identifier
 COMMENT ON COLUMN randflake_leases.ends_at IS 'the holder may issue identifiers before this second, until it renews the lease';
 COMMENT ON COLUMN randflake_leases.state IS 'granted: not begun; active; ended; released: given back by the holder';
 COMMENT ON COLUMN randflake_leases.in_pool IS
-'whether the lease can be renewed: false when its node ids were taken out of the pool, or the pool is closed';
+'whether the lease can be renewed: false if its node ids have left the pool, or if the pool is closed';
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
 COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
 COMMENT ON COLUMN randflake_leases.secrets IS
-'fingerprints of the secrets that the holder named last, those to come included, as in randflake_pool';
+'fingerprints of the secrets that the holder named last, including future ones, as in randflake_pool';
 COMMENT ON COLUMN randflake_leases.stops_at IS
-'when the holder gets no lease any more, because it lacks a secret of the pool, or has one that the pool lacks; null when they agree, -infinity when the first one differs';
+'when the holder''s leases must end, because the holder and the pool have different secrets from then on; null if they agree, -infinity if the first secrets differ';
 REVOKE ALL ON randflake_lease_announcement, randflake_lease, randflake_lease_hold, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
 GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

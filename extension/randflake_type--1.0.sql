@@ -36,7 +36,7 @@ CREATE TYPE randflake (
     LIKE = pg_catalog.int8
 );
 COMMENT ON TYPE randflake IS
-'an identifier that is stored in the order of time and shown encrypted; USAGE is the privilege to make a value from an identifier or a time';
+'an identifier that is stored in time order and shown encrypted; USAGE is the privilege to make a value from an identifier or a time';
 
 CREATE FUNCTION randflake_next_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_copy_support' LANGUAGE C STRICT;
@@ -117,9 +117,9 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key IS
-'the secrets that values of type randflake may have; values are readable up to the time from which these differ from the server''s';
+'the secrets of values of type randflake; values are readable up to the time at which these secrets differ from the server''s';
 COMMENT ON COLUMN randflake_key.fingerprint IS
-'fingerprint of a secret, as in randflake_secrets, from the second secret on with "@" and the Unix second at which it begins; rows may repeat';
+'fingerprint of a secret, as in randflake_secrets; the second and later secrets have "@" and the Unix second at which they begin; rows may repeat';
 GRANT SELECT ON randflake_key TO PUBLIC;
 -- For restores
 GRANT INSERT ON randflake_key TO pg_database_owner;
@@ -129,14 +129,14 @@ CREATE FUNCTION randflake_key_guard() RETURNS trigger
 AS 'MODULE_PATHNAME', 'randflake_key_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
-'skips a fingerprint that the table has; keeps a different one, and copies one of this server''s to randflake_key_check; makes all sessions check again';
+'skips a fingerprint that the table has; keeps any other, and copies those of this server to randflake_key_check; makes all sessions check again';
 REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
-'skips a fingerprint that the table has; keeps a different one, and copies one of this server''s to randflake_key_check; makes all sessions check again';
+'skips a fingerprint that the table has; keeps any other, and copies those of this server to randflake_key_check; makes all sessions check again';
 
 CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -194,7 +194,7 @@ BEGIN
     RETURN mine[1];
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
-'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION does so if the server has a secret, otherwise the first value of a role that may execute this function; further secrets follow with their first value';
+'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first secret. CREATE EXTENSION does this if the server has a secret; otherwise the first value of a role that may execute this function does it. Each later secret is added with its first value';
 REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
 -- Binds the type now if the server has a secret, and otherwise raises a notice.
