@@ -73,7 +73,7 @@ skew NOT BETWEEN 0 AND 3600 ==> skew <> :skew
 AND granted AND pid <> pg_backend_pid() ==> AND granted AND pid <> pg_backend_pid() AND (pg_has_role(usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
 did not take over by a promotion ==> did not take over by a start or a promotion of its server
 Only a standby of the coordinator that changed the pool last, promoted once since, ==> Only the server that changed the pool last, and a standby of it that was promoted once since,
-nothing_lost, after a promotion, that ==> nothing_lost, after a start or a promotion, that
+nothing_lost states, after a promotion, that ==> nothing_lost states, after a start or a promotion, that
 data directory, timeline ==> server, its start, timeline
 == first
 -- Made by managed/coordinator.sh :duration :skew from the script of the extension randflake_coordinator.
