@@ -76,7 +76,7 @@ Only a standby of the coordinator that changed the pool last, promoted once sinc
 nothing_lost states, after a promotion, that ==> nothing_lost states, after a start or a promotion, that
 data directory, timeline ==> server, its start, timeline
 == first
--- Made by managed/coordinator.sh :duration :skew from the script of the extension randflake_coordinator.
+-- managed/coordinator.sh :duration :skew made this from the extension randflake_coordinator.
 
 BEGIN;
 SET LOCAL client_min_messages = warning;
@@ -98,7 +98,8 @@ BEGIN
         NULL; -- A service may not allow it. Each start has its time, that of a standby too.
     END;
     BEGIN
-        -- PostgreSQL prepares no transaction that did this. A prepared one belongs to no session that could be ended.
+        -- PostgreSQL does not prepare a transaction after LISTEN. No session holds the locks of a
+        -- prepared transaction, so a change of the pool could not end it.
         LISTEN randflake_lease;
         UNLISTEN randflake_lease;
     EXCEPTION WHEN feature_not_supported THEN
