@@ -1,6 +1,5 @@
-// Tests the ciphers: SPARX-64/128, SipHash-2-4 and the permutation of 53-bit numbers, by known
-// answers, inverses and all numbers of small widths. Tests the parsing of keys. Checks that batches
-// on every vector path of this processor give the bits of one number at a time.
+// Tests the ciphers SPARX-64/128 and SipHash-2-4, the permutation of 53-bit numbers, the parser of
+// keys, and that every vector path of this processor gives the bits of the scalar cipher.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// Returns the number whose little-endian bytes are the big-endian bytes of these words.
+// Returns the number whose bytes in memory are the bytes of these big-endian words.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
     for (int i = 3; i >= 0; i--)
@@ -58,8 +57,8 @@ constexpr uint64_t kMessage[] = {0x0706050403020100, 0x0f0e0d0c0b0a0908, 0x17161
                                  0x1f1e1d1c1b1a1918, 0x2726252423222120, 0x2f2e2d2c2b2a2928,
                                  0x3736353433323130};
 
-// vectors_sip64 of the reference implementation (veorq/SipHash) has these answers for messages of
-// 0, 8, ... bytes, as words whose lowest byte comes first.
+// These answers come from vectors_sip64 of the reference implementation (veorq/SipHash), for
+// messages of 0, 8, 16, ... bytes. The lowest byte of each word comes first in the reference.
 constexpr uint64_t kAnswers[] = {0x726fdb47dd0e0e31, 0x93f5f5799a932462, 0x3f2acc7f57c29bdb,
                                  0xb8ad50c6f649af94, 0x7127512f72f27cce, 0x0e3ea96b5304a7d0,
                                  0xe612a3cb9ecba951, 0xb78dbfaf3a8d83bd};
@@ -69,7 +68,6 @@ TEST(SipHash, ReferenceVectors) {
         EXPECT_EQ(SipHash(kKey, kMessage, words), kAnswers[words]) << words;
 }
 
-// Each half of the key and each bit of the message changes the hash.
 TEST(SipHash, EveryBitCounts) {
     const uint64_t word = 0;
     const uint64_t hash = SipHash({0, 0}, &word, 1);
@@ -84,8 +82,8 @@ TEST(SipHash, EveryBitCounts) {
     }
 }
 
-// An independent program with its own HMAC and SipHash made these vectors. Each key belongs to a
-// label, for which test/t/366_mask.pl asks the server.
+// A separate program with its own HMAC and SipHash computed these vectors. test/t/366_mask.pl
+// checks the server's functions against the same file.
 TEST(Feistel, Vectors) {
     std::ifstream file(FEISTEL_VECTORS);
     ASSERT_TRUE(file.is_open()) << FEISTEL_VECTORS;
@@ -130,8 +128,6 @@ TEST(Feistel, IsABijectionOfEverySmallWidth) {
     ExpectBijection<7, 8>();
 }
 
-// --- keys --------------------------------------------------------------------------------------
-
 TEST(ParseKey, ReadsEitherCase) {
     const Key expected{{0x00, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0xab, 0xcd, 0xef,
                         0xfe, 0xdc, 0xba, 0xff}};
@@ -140,7 +136,6 @@ TEST(ParseKey, ReadsEitherCase) {
         EXPECT_EQ(std::memcmp(KeyOf(hex).bytes, expected.bytes, kKeyBytes), 0) << hex;
 }
 
-// Returns whether the parser refuses the text and leaves the key unchanged.
 testing::AssertionResult Refused(const std::string& text) {
     Key key, before;
     std::memset(before.bytes, 0x5a, kKeyBytes);
@@ -176,8 +171,6 @@ TEST(ParseKey, RefusesOtherCharactersAnywhere) {
     EXPECT_TRUE(Refused("00112233445566778899aabbccddeef\n"));
 }
 
-// --- batches -------------------------------------------------------------------------------------
-
 class CipherBatch : public VectorPathTest {
 protected:
     void ExpectAsOneByOne(const KeySchedule& schedule, uint64_t first) {
@@ -203,7 +196,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Encrypts batches that carry from each 16-bit word into the next, and wrap around.
+// Encrypts batches whose numbers carry from each 16-bit word into the next, and wrap around.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);

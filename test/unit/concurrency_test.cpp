@@ -1,6 +1,5 @@
-// Runs Reserve on real atomics in real threads, and checks that it returns every number of a window
-// exactly once. Run this under the thread sanitizer too. explorer.h tests the order of ChangeWindow
-// and SealWindow.
+// Calls Reserve in real threads on real atomics, and checks that Reserve returns every number of a
+// window exactly once. Run this test under the thread sanitizer too.
 
 #include <gtest/gtest.h>
 
@@ -23,14 +22,14 @@ using Reservations = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
-// Lets another thread run one time in 16. Reserve reads the clock between load and
-// compare-and-swap, so a clock that calls this causes races on any machine.
+// Yields to another thread in one of 16 calls. Reserve reads the clock between its load and its
+// compare-and-swap, so a clock that calls Dawdle causes races on any machine.
 void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0)
         std::this_thread::yield();
 }
 
-// Runs work(thread, &reservations) in all threads at once, and returns all reservations in order.
+// Runs work(thread, &reservations) in all threads at once. Returns all reservations, sorted.
 template <typename Work>
 Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;
@@ -54,8 +53,8 @@ void ExpectNoNumberTwice(const Reservations& reservations) {
         ASSERT_GE(reservations[i].first, reservations[i - 1].first + reservations[i - 1].count);
 }
 
-// Uses one contended slot through many seconds, each to its last number. The clock advances when
-// threads have used up a second, and sometimes steps back.
+// All threads reserve in one slot until they have used every number of `seconds` seconds. The clock
+// advances when a second is used up, and sometimes steps back.
 void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
     constexpr uint64_t kNode = 1;
     const Window window_used{1, static_cast<uint32_t>(seconds) + 1};

@@ -1,4 +1,4 @@
-// Models the data directories and machines of the simulation, which outlive a server.
+// Models data directories and machines for the simulation. Both outlive a server.
 
 #pragma once
 
@@ -11,25 +11,25 @@
 
 namespace randflake::simulation {
 
-// Holds the contents of the file randflake/window.
 using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 
-// A data directory is a value, so snapshots, base backups and rollbacks copy it.
+// Snapshots, base backups and rollbacks are plain copies of this struct.
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // Holds the writer's largest tolerated difference of clocks, which the file lacks.
+    // The largest tolerated difference of clocks that the writer of `window` had. The file lacks
+    // it.
     uint32_t largest_skew_ms = 0;
 };
 
-// Models a computer from boot to boot: its clocks, and the memory with the run markers of data
-// directories (src/pg/window/run_marker.cpp).
+// Models a computer with its clocks and the run markers in its memory
+// (src/pg/window/run_marker.cpp), which a boot clears.
 class Machine {
 public:
-    // Without `tells_boots` the machine shows no boot.
+    // With tells_boots = false, boot() always returns 0, as on a system without boot ids.
     explicit Machine(bool tells_boots) : tells_boots_(tells_boots) {}
 
     void Boot(uint64_t boot, int64_t true_ms) {
@@ -54,7 +54,7 @@ public:
     void Forget(const Origin& origin) { marked_.erase(KeyOf(origin)); }
     void ForgetAll() { marked_.clear(); }
 
-    // Takes the lock of a file, which all hard links of the file share.
+    // Takes the lock of a file for a server. All hard links of a file share one lock.
     bool Lock(const FileIdentity& identity, int64_t server) {
         const auto key = KeyOf({0, 0, identity});
         return locked_.emplace(key, server).first->second == server;

@@ -1,22 +1,17 @@
 // Explores all events that can happen to a server's slots, with fields of at most four bits.
 //
-// Backends call Reserve on any slot for any count of numbers. The clock shows any tick at every
-// reading, in the layout's range or beyond: it advances, steps back and stands still. Each of one
-// or two layouts, whose ticks tile seconds, has its set of slots. The window's end advances.
-// ChangeWindow gives the slots a new rectangle of the same, other or overlapping node ids, pauses
-// between any two stores, and gets requests that it must refuse. SealWindow ends a window early,
-// and the server gives back the unused rest. The server crashes at any point, loses its shared
-// memory, and goes on in another rectangle. All these calls interleave one shared operation at a
-// time (explorer_replay.h), in every order.
+// Backends call Reserve on any slot for any count of numbers. Each clock reading may show any tick.
+// At any time the window's end advances, ChangeWindow replaces the window and its node ids,
+// SealWindow ends the window early, or the server crashes and loses its shared memory. ChangeWindow
+// also gets requests that it must refuse. All calls interleave in every order, one shared operation
+// at a time (explorer_replay.h). One or two layouts share the window, and each layout has its own
+// slots.
 //
-// The environment keeps the protocol's demands on callers: it changes or extends one window at a
-// time, and gives the slots no second of a node id twice. given_until stands for the end on disk,
-// or for the coordinator's table.
-//
-// Invariants of every state:
-//   - Reserve returns no number of a layout twice: at most 2^sequence_bits per node id and tick
-//   - a number's tick lies in the slot's rectangle when the call moves the slot's word
-//   - a slot's word never goes back while its node id stays
+// The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
+// and never gives the slots the same second of a node id twice. It checks in every state:
+//   - Reserve returns no number of a layout twice.
+//   - When a call moves a slot's word, the reserved numbers lie in the slot's window.
+//   - A slot's word never decreases while its node id stays the same.
 
 #pragma once
 
@@ -40,14 +35,14 @@ struct Scenario {
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
-    // The node ids are ranges for all slots. A seal leaves a range before the server enters the
-    // next range, which may begin at earlier seconds.
+    // Each window takes one range of node ids for all slots. The server seals a range's window
+    // before it enters the next range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // Merges calls that behave alike from here on. Calls before the same compare-and-swap are
-    // alike, and so are a first attempt and an attempt after a loss. Merging is valid while a call
-    // remembers no more than Reserve does. A search without merging checks this claim for calls
-    // that lose once.
+    // Merges calls that behave alike from here on: calls that are about to run the same
+    // compare-and-swap, and a retry with a first attempt. This is valid because Reserve keeps
+    // nothing from a lost attempt. The test case NothingMerged checks this for calls that lose
+    // once.
     bool merge = true;
 };
 
@@ -56,7 +51,7 @@ struct Findings {
     size_t states = 0;
     size_t steps = 0;
 
-    // These fields show the coverage, because a search that reaches nothing finds no violation.
+    // These fields measure coverage. A search that reaches nothing would also find no violation.
     std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
     uint32_t outcomes = 0;                      // bit per Outcome
     uint32_t largest_reservation = 0;
@@ -66,7 +61,8 @@ struct Findings {
     bool sealed = false;
 };
 
-// This is the code under test. The explorer must find violations in broken variants of it.
+// The explorer tests this core, and must find violations in the broken cores of
+// explorer_mutants_test.cpp.
 struct ShippedCore {
     template <typename... Args>
     static Reservation Reserve(Args&&... args) {
@@ -80,13 +76,13 @@ struct ShippedCore {
     static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
-    // Enters a range at the first second that the slots allow, like Server::OpenRange.
+    // Enters a range at the first second that its slots may use, like Server::OpenRange.
     static void EnterRange(Cell& window, Second earliest) {
         window.store(Window::ClosedUntil(earliest).ToWord());
     }
 };
 
-// Gives ChangeWindow and SealWindow the cells of a set's slots.
+// Gives ChangeWindow and SealWindow the cells of one layout's slots.
 struct CellsFrom {
     Cell operator()(uint32_t i) const { return {replay, first + static_cast<int>(i)}; }
 
@@ -138,7 +134,7 @@ private:
         }
     }
 
-    // Makes one step of a Reserve, once for each reading of the clock if the step reads the clock.
+    // Runs one step of a call to Reserve. If the step reads the clock, runs it once for each tick.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
         const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;
@@ -175,7 +171,7 @@ private:
                              [replay] { return Tick{replay->ReadClock()}; });
     }
 
-    // Tags a raw number with the set of a cell.
+    // Returns a raw number in the low byte and the layout's index in the high byte.
     Value Remembered(int cell, uint64_t raw) const {
         return static_cast<Value>((cell / scenario_.slots) << 8 | Compact(raw));
     }
@@ -206,7 +202,7 @@ private:
     }
 
     void BeginChangeOrSeal(const State& state) {
-        // A window starts with a length of one second. Later its end advances.
+        // A window begins with a length of one second. ExtendWindow advances its end.
         const bool may_change = !scenario_.ranges || WindowOf(state).closed();
         for (int first = 0; may_change && first + scenario_.slots <= scenario_.node_ids;
              first += scenario_.ranges ? scenario_.slots : 1)
@@ -254,7 +250,7 @@ private:
         search_.Visit(next);
     }
 
-    // Gives back the unused rest of a sealed window, which other servers may use.
+    // Seals the window and gives back its unused seconds, which other servers may then use.
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
@@ -315,7 +311,8 @@ private:
         search_.Visit(next);
     }
 
-    // A crash ends processes and clears shared memory. Reserved numbers and given seconds stay.
+    // A crash ends all processes and clears shared memory, but reserved numbers and given seconds
+    // remain.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;
@@ -323,7 +320,7 @@ private:
         search_.Visit(next);
     }
 
-    // Moves the only changed backend to its place in the order.
+    // Sorts the backends, of which only one has changed.
     void VisitInOrder(State state) {
         for (int i = 1; i < kMaxBackends; i++)
             for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)
@@ -340,7 +337,7 @@ private:
             Fail("a slot's word went back", next);
     }
 
-    // Judges a call's result in the step that moved the word.
+    // Checks the result of a call to Reserve right after the call has moved the slot's word.
     void CheckReservation(const Reservation& reservation, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(reservation.outcome);
         if (reservation.outcome != Outcome::kReserved) {
@@ -369,7 +366,7 @@ private:
         }
     }
 
-    // Keeps the first violation and the states that lead to it, a line each.
+    // Keeps the first violation, followed by the states that lead to it, one per line.
     void Fail(const std::string& what, const State& last) {
         if (!findings_.violation.empty())
             return;

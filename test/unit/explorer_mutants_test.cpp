@@ -1,6 +1,6 @@
-// Runs the explorer on broken protocols. Each protocol leaves out one measure of generator.h, and
-// the explorer must find a violation. So the explorer can fail, and the protocol needs each
-// measure.
+// Runs the explorer on broken protocols, each without one safety measure of
+// core/window/generator.h. The explorer must find a violation in each, which shows that the
+// protocol needs the measure.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace randflake::explorer {
 namespace {
 
-// Expects the violation with the shortest history to begin with this text.
+// Expects that the explorer's first violation begins with this text.
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
@@ -83,7 +83,7 @@ struct BrokenChange : ShippedCore {
     }
 };
 
-// Seals a window by closing it, without changing the words.
+// Seals a window by closing it, without moving the slots' words past the closed seconds.
 struct SealedByClosing : ShippedCore {
     static Second SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
         window.store(Window::ClosedUntil(Window::FromWord(window.load()).earliest()).ToWord());
@@ -91,7 +91,7 @@ struct SealedByClosing : ShippedCore {
     }
 };
 
-// Seals a window, and lets the next window start right after the last used second.
+// Seals a window, but lets the next window start one second too early.
 struct SealedTooTight : ShippedCore {
     static Second SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
         const Second last = randflake::SealWindow(slots, window, sets...);
@@ -101,18 +101,18 @@ struct SealedTooTight : ShippedCore {
     }
 };
 
-// Enters a range again at the written end, so that a former word may recur.
+// Lets a range start again at any second, so that a slot gets a word that it had before.
 struct RangeEnteredAnywhere : ShippedCore {
     static void EnterRange(Cell& window, Second) {
         window.store(Window::ClosedUntil(Second{0}).ToWord());
     }
 };
 
-// Gives the new window to the slots of one layout only.
+// Gives a new window to the slots of one layout only.
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
-        // Gives both layouts their first window.
+        // Both layouts get their first window, because an empty slot cannot reserve anything.
         if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);

@@ -1,12 +1,12 @@
-// Runs a call one shared operation at a time, by replay.
+// Runs a call of the shipped code one shared operation at a time, by replay.
 //
-// A list of values that a call has seen stands for the call: loads, results of compare-and-swaps,
-// clock readings. For the next step the call runs again from its start. The call gets the values of
-// the list, then performs exactly one new operation on the shared cells. A longjmp stops the call
-// before the next operation. So the explorer runs the shipped code unchanged. (The core keeps no
-// objects on the stack that need destruction. Exceptions would work too, at three times the cost.)
+// A call in progress is represented by the list of values it has seen: results of loads, stores and
+// compare-and-swaps, and clock readings. To take the next step, the explorer runs the call again
+// from its start. The call gets the values of the list, and then performs one new operation on the
+// shared cells. Before the operation after that, a longjmp stops the call. This is safe because the
+// core keeps no objects on the stack that need destruction.
 //
-// The clock may show any time at any moment, so a reading belongs to the next shared operation.
+// A clock reading is no step of its own, because the clock may show any time at any moment.
 
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace randflake::explorer {
 
-// Cells keep 16 bits, so millions of states fit in memory. Words and seconds stay below 2^8.
+// A cell has 16 bits, so that millions of states fit in memory. Words and seconds fit in 8 bits
+// each.
 using Value = uint16_t;
 
 inline Value Compact(uint64_t wide) {
@@ -32,7 +33,6 @@ inline uint64_t Widen(Value value) {
     return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
 }
 
-// Lists the values that a call has seen.
 struct Trail {
     static constexpr size_t kCapacity = 8;
 
@@ -56,14 +56,15 @@ struct Operation {
     bool changes = false;  // a store, or a successful compare-and-swap
 };
 
-// One step of one call.
+// Runs one step of one call.
 class Replay {
 public:
-    // Performs the operation on *cells and appends to *trail.
+    // Performs the step's operation on *cells, and appends the value that the call sees to *trail.
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
-    // Runs `call` without arguments through its next operation. Returns whether it ended.
+    // Runs `call`, which takes no arguments, through its next operation. Returns whether the call
+    // ended.
     template <typename Call>
     bool Step(Call&& call) {
         if (setjmp(before_) != 0)
@@ -81,7 +82,8 @@ public:
         return replay.upcoming_;
     }
 
-    // Returns the performed operation, and the operation before which the call stopped.
+    // performed() is the step's operation. upcoming() is the operation before which the call
+    // stopped.
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }
@@ -90,7 +92,7 @@ public:
         return Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
     }
 
-    // Returns the former value.
+    // Returns the cell's former value.
     uint64_t Store(int cell, uint64_t value) {
         return Widen(Perform(OperationKind::kStore, cell, Compact(value), nullptr).before);
     }
@@ -144,8 +146,8 @@ private:
     Operation performed_, upcoming_;
 };
 
-// Replaces std::atomic<uint64_t>. Each operation is one step. The explorer interleaves operations
-// without reordering them, so it leaves memory orders untested.
+// Replaces std::atomic<uint64_t>. Each operation is one step. The explorer never reorders
+// operations, so it does not test memory orders.
 class Cell {
 public:
     Cell(Replay* replay, int index) : replay_(replay), index_(index) {}

@@ -1,5 +1,5 @@
-// Searches breadth-first through states that are plain bytes. Finds every state once, by a shortest
-// history, and returns this history.
+// Searches states, which are plain bytes, breadth-first. Finds every state once, and can return a
+// shortest path from the first state to it.
 
 #pragma once
 
@@ -18,14 +18,15 @@ class Search {
     static_assert(std::has_unique_object_representations_v<State>, "states are compared as bytes");
 
 public:
-    // Adds a state one step from the current state, or the first state.
+    // Adds the first state, or a state that is one step after the current state.
     void Visit(const State& state) {
         Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
         Add(arrival);
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Half of the other arrivals came later, so the prefetched place is in the cache.
+        // By now the cache has the place of the arrival that came half a ring ago, so its node can
+        // be prefetched.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -35,7 +36,7 @@ public:
         }
     }
 
-    // Makes the next state with unvisited steps the current state. Returns false at the end.
+    // Makes the next unexplored state the current state. Returns false if there is none.
     bool Next(State* state) {
         if (next_ == nodes_.size())
             for (size_t i = 0; i < arrivals_.size(); i++)
@@ -56,7 +57,7 @@ public:
         return history;
     }
 
-    // These counts are valid once Next has returned false.
+    // These counts are final once Next has returned false.
     size_t states() const { return nodes_.size(); }
     size_t steps() const { return steps_; }
 
@@ -66,8 +67,8 @@ private:
         uint32_t parent;
     };
 
-    // Holds a visited state before its look-up. The search prefetches the last arrivals together,
-    // because memory is the bottleneck.
+    // A visited state before its look-up in the table. Memory is the bottleneck, so the search
+    // prefetches the table's places and nodes for the last 16 arrivals.
     struct Arrival {
         Node node;
         uint64_t hash;
@@ -87,8 +88,8 @@ private:
         }
     }
 
-    // Combines the upper half of the state's hash and the node's number. std::unordered_set would
-    // spend half of the time on its way to the state.
+    // Combines the upper half of the state's hash with the node's number plus 1. std::unordered_set
+    // takes twice as long for a search.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 
@@ -97,7 +98,7 @@ private:
             {reinterpret_cast<const char*>(&state), sizeof(State)});
     }
 
-    // Returns the place of a state, or the free place for it.
+    // Returns the place that holds the state, or a free place for it.
     uint64_t& PlaceOf(uint64_t hash, const State& state) {
         for (size_t i = hash;; i++) {
             uint64_t& place = places_[i & (places_.size() - 1)];

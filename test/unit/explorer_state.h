@@ -1,5 +1,5 @@
-// Describes a server in the explorer: shared memory, calls in progress, given and reserved seconds.
-// A state is plain bytes, which the search compares and hashes.
+// A state of the explorer: a server's shared memory, its calls in progress, and all seconds and
+// numbers that it ever got. A state is plain bytes, which the search compares and hashes.
 
 #pragma once
 
@@ -20,7 +20,6 @@ constexpr int kMaxBackends = 3;
 constexpr int kMaxNodeIds = 4;
 constexpr Value kNothing = UINT16_MAX;
 
-// Holds the seconds [start, end) of one node id.
 struct Span {
     uint8_t node_id, start, end;
 };
@@ -38,8 +37,9 @@ struct Call {
 };
 
 struct State {
-    // Holds one reserved number, with its set in the high byte, or none. The search tries every
-    // choice, so some history remembers exactly the repeated number.
+    // One reserved number, with its layout's index in the high byte, or kNothing. The search
+    // remembers each reserved number in some history, so it finds every number that is reserved
+    // twice.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve
@@ -61,7 +61,6 @@ inline Call NewCall(Function function, int target = 0, int amount = 0) {
     return call;
 }
 
-// Returns a number as tick/node id/sequence.
 inline std::string NumberText(const Layout& layout, uint64_t raw) {
     const Fields fields = layout.Unpack(raw);
     std::ostringstream out;
@@ -77,7 +76,7 @@ inline std::string CallText(const Call& call, const char* target, const char* am
     return out.str();
 }
 
-// Returns a state in one line. layout_of has the layout of each cell except the last, the window.
+// Returns a state in one line. layout_of holds the layout of each slot's cell.
 inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
     const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;

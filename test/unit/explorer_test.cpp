@@ -9,9 +9,9 @@
 namespace randflake::explorer {
 namespace {
 
-// Explores, and checks the coverage. Some history must reserve every number of every window.
-// Reservations must have all lengths, and all outcomes except those in `unseen`. Calls must lose
-// compare-and-swaps, and reserve while the window changes.
+// Explores a scenario and checks the coverage. The search must reach every number of every window,
+// reservations of all lengths, all outcomes, lost compare-and-swaps, and reservations during a
+// change of the window.
 Findings Explore(const Scenario& scenario) {
     const Findings findings = Explorer(scenario).Explore();
     std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
@@ -20,8 +20,8 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // Windows start at second 1, because a slot's word counts the tick before it as used. A later
-    // layout begins with its first tick in a window that starts after its epoch.
+    // A slot's word marks the preceding tick as used, so windows start at second 1, and no window
+    // uses tick 0 of a layout.
     for (size_t set = 0; set < scenario.layouts.size(); set++) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
@@ -68,7 +68,8 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// Skips number 0 of node id 0, like Randflake. Each tick of that node id then has one number.
+// Randflake's rule: node id 0 never uses sequence 0. With one sequence bit, node id 0 then has one
+// number per tick.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,
@@ -80,9 +81,9 @@ constexpr Layout LowestLeftOut(int sequence_bits) {
 constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 0, 1};
 
 const Case kCases[] = {
-    // Node ids come and go. ChangeWindow refuses some requests for a window that is too early.
+    // Slots change their node ids. ChangeWindow refuses windows that start too early.
     {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
-    // ChangeWindow refuses a node id beyond the layout too.
+    // ChangeWindow also refuses a node id that the layout cannot hold.
     {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
     {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
     {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
@@ -90,16 +91,16 @@ const Case kCases[] = {
     {"ReservationsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
     {"ThreeBackendsShareASlot", {kOneNode}, 1, 3, 1, 1},
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
-    // A second has two ticks, and the first tick lies before the windows' epoch.
+    // A second has two ticks. The layout's first tick lies before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // A second has four ticks, and a tick holds several reservations.
+    // A second has four ticks. Each tick has two numbers, for two reservations.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
     // Randflake's layout and another layout share one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
-    // The second layout begins later, holds one node id and ends earlier.
+    // The second layout begins later, ends earlier and has only one node id.
     {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},
     {"NothingMerged", {kSeconds}, 1, 1, 2, 2, 4, false},
-    // The server enters a range again, while windows of other ranges have the same seconds.
+    // The server returns to a former range while another range's window covers the same seconds.
     {"RangesOfNodeIds", {kSeconds}, 1, 2, 2, 1, 4, true, false, true},
 };
 

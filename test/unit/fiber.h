@@ -1,10 +1,10 @@
-// A fiber is a call that stops in the middle and resumes later. With fibers a simulated process can
-// pause or vanish at any point of the shipped code.
+// A fiber is a call that can stop in the middle and resume later. Fibers let the simulation pause
+// or end a simulated process at any point of the shipped code.
 //
-// makecontext() enters a fiber's stack once. All other switches are _setjmp and _longjmp, which
-// save registers without a system call. A jump to the bottom of the stack abandons a call that
-// never resumes. The jump runs no destructor, so a call's objects must be trivially destructible,
-// as where PostgreSQL leaves a call by an error.
+// makecontext() enters a fiber's stack once. All other switches use _setjmp and _longjmp, which
+// make no system call. Abandoning a call jumps to the bottom of its stack without running
+// destructors, so a call's objects must be trivially destructible. PostgreSQL demands the same,
+// because its errors are longjmps too.
 
 #pragma once
 
@@ -42,7 +42,7 @@ public:
 
     bool busy() const { return stack_->run != nullptr; }
 
-    // Begins a call, which Resume runs. `*call` must live until the call ends.
+    // Begins a call without running it. `*call` must live until the call ends.
     template <typename Call>
     void Start(Call* call) {
         stack_->call = call;
@@ -62,7 +62,7 @@ public:
         stack->SwitchedOut();
     }
 
-    // The running call stops itself until the next Resume.
+    // Stops the running call until the next Resume. Only the call itself may use Pause.
     void Pause() {
         Stack* stack = stack_.get();
         if (_setjmp(stack->inside) == 0) {
@@ -72,7 +72,7 @@ public:
         stack->SwitchedIn();
     }
 
-    // The running call ends itself.
+    // Ends the running call. Only the call itself may use End.
     [[noreturn]] void End() {
         stack_->run = nullptr;
         stack_->Unpoison();
@@ -80,7 +80,7 @@ public:
         _longjmp(stack_->outside, 1);
     }
 
-    // Other code abandons a stopped call, which then never resumes.
+    // Abandons a stopped call, which then never resumes.
     void Abandon() {
         if (stack_ == nullptr || !busy())
             return;
@@ -140,11 +140,11 @@ private:
         return stack;
     }
 
-    // Names the stack to enter, because makecontext passes at most an int.
+    // Passes the stack to the new context, because makecontext passes only int arguments.
     static inline Stack* entering = nullptr;
 
     static void Enter(Stack* stack) {
-        // The context must outlive this frame, because the fiber leaves the frame for good.
+        // The context must outlive this function's frame, so the stack's struct holds the context.
         ucontext_t& context = stack->context;
         getcontext(&context);
         context.uc_stack.ss_sp = stack->bytes.get();
