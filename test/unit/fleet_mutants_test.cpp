@@ -1,5 +1,5 @@
-// The simulation of leases with one rule left out at a time must find a violation. So the
-// simulation can fail, and each rule is needed.
+// Runs the simulation of leases with one rule left out at a time. The simulation must find a
+// violation each time, which shows that the servers or coordinators need the rule.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 struct BrokenRule {
     const char* name;
     Scenario scenario;
-    uint64_t first_seed = 1;  // below a schedule that finds it
+    uint64_t first_seed = 1;  // schedules with lower seeds find nothing
 };
 
 class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {};
@@ -23,10 +23,9 @@ using enum Fleet;
 using enum Mutant;
 
 const BrokenRule kBrokenRules[] = {
-    // The coordinator's rules
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    // Takes a failover that loses a lease, and then a restore that brings it back: one schedule in
-    // 10,000.
+    // One schedule in 10,000 has the necessary failover that loses a lease and restore that brings
+    // it back.
     {"LeasesThatAreGrantedAheadOfTheMark",
      {.rules = {.wait_for_mark = false}, .only_failovers = true},
      17500},
@@ -40,11 +39,10 @@ const BrokenRule kBrokenRules[] = {
     {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 11490},
     {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
     {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
-    // Each of these two stops nearly all renewals that the other one stops.
+    // Either of these rules alone stops nearly all renewals that the other one stops.
     {"NoExclusionConstraintAndRenewalsOfNodeIdsThatALaterLeaseHad",
      {.rules = {.renew_unless_followed = false, .exclusion = false}}},
 
-    // Coordinators that follow each other, and servers with static node ids
     {"ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce",
      {.rules = {.creation_counts = false}}},
     {"ACoordinatorMadeBesideAClosedOneThatGrantsAtOnce",
@@ -70,7 +68,6 @@ const BrokenRule kBrokenRules[] = {
     {"ATakeoverThatNoChangeHasWrittenBeforeOneThatLostNothing",
      {.rules = {.promoted_once = false}, .only_failovers = true, .loses_nothing = true}},
 
-    // The rules of a start
     {"OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds",
      {.fleet = kTwoNodeIds, .mutant = kOpensOwnStateAtTheWrittenEnd}},
     {"AStartBelowTheWrittenEnd", {.fleet = kOneDirectory, .mutant = kOpensBelowTheWrittenEnd}},
@@ -85,7 +82,7 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTrustsEveryKnownRange}},
     {"ACopyTakenForTheOriginal",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesCopiesForTheOriginal}},
-    // Takes a takeover and a failback within a second: one schedule in some 50,000.
+    // One schedule in 50,000 has the necessary takeover and failback within a second.
     {"AStopOfAnyTimeTakenForAProof",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop},
      43320},
@@ -99,12 +96,10 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kOneDirectory, .mutant = kTakesBackWhatAFormerWindowAnnounced},
      3750},
 
-    // The look for coordinators
     {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook",
      {.fleet = kEverything, .mutant = kOpensWithoutTheLook},
      4740},
 
-    // Ranges of node ids
     {"ARangeEnteredBelowItsWrittenEnd",
      {.fleet = kOneDirectory, .set_back_far = true, .mutant = kChoosesRangesInUse}},
     {"ARangeChosenByAClockThatWasNotSetBack",
@@ -140,7 +135,6 @@ const BrokenRule kBrokenRules[] = {
       .mutant = kLeavesRangesByClosing},
      810},
 
-    // The changing tolerated difference of clocks
     {"AHoldOffThatAChangeDoesNotProlong",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kKeepsTheHoldOffOfTheStart}},
     {"AHoldOffOfALeaseThatAChangeDoesNotProlong",
@@ -153,7 +147,6 @@ const BrokenRule kBrokenRules[] = {
     {"AStopWithoutTheDifferenceOfItsRun",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kStopsWithoutSkew}},
 
-    // Duties of operators
     {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
      {.fleet = kEverything, .operation = {.waits_until_free = false}},
      2550},
@@ -169,11 +162,9 @@ const BrokenRule kBrokenRules[] = {
     {"ClocksThatDifferByMore",
      {.fleet = kTwoNodeIds, .skew_stays = true, .operation = {.clocks_agree = false}}},
 
-    // The holder's rules
     {"AnUnclearCommitTakenForAGrant", {.mutant = kTakesUnclearGrants}},
     {"OneIncarnationForAll", {.mutant = kSameIncarnation}},
 
-    // Who goes on with a lease, and that a lease is not lost for nothing
     {"ALeaseThatIsLostInACrash", {.mutant = kResumesNothing}},
     {"ALeaseThatIsLostWithItsPostmaster", {.mutant = kResumesInOnePostmasterOnly}},
     {"ALeaseOfThePrimaryThatAPromotedStandbyResumesAfterACrash", {.mutant = kResumesAfterAnyCrash}},
@@ -198,13 +189,11 @@ const BrokenRule kBrokenRules[] = {
     {"AWindowThatEndsLaterThanTheClockAllows", {.mutant = kAnnouncesAnyEnd}},
     {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.mutant = kOpensTooEarly}},
 
-    // The generator's rules, which the explorer breaks too
     {"StoreForCompareAndSwap", {.mutant = kPlainStore}},
 };
 
-// Where secrets change.
+// The simulation runs these with secrets that change.
 const BrokenRule kBrokenSecretRules[] = {
-    // Skipped numbers
     {"NumbersThatAreNotSkipped", {.fleet = kEverything, .mutant = kSkipsNothing}},
     {"NumbersSkippedByTheWrongInterval",
      {.fleet = kEverything, .mutant = kSkipsByTheNumbersInterval}},
@@ -213,7 +202,6 @@ const BrokenRule kBrokenSecretRules[] = {
     {"ASessionThatKeepsTheSecretsItBeganWith", {.mutant = kKeepsTheSessionsSecrets}},
     {"SecretsThatAreReadBeforeTheNumberIsReserved", {.mutant = kLooksBeforeItReserves}},
 
-    // Times of added secrets
     {"SecretsOfThePastThatAreTaken", {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePast}},
     {"SecretsOfSecondsThatOthersMayHaveReached",
      {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePresent}},
@@ -224,13 +212,11 @@ const BrokenRule kBrokenSecretRules[] = {
     {"SecretsThatAreReplacedWhileAServerRuns", {.mutant = kReloadsAnything}},
     {"AWindowThatIsExtendedWhileSecretsAreAdded", {.mutant = kReloadsWithoutTheLock}},
     {"AStartUnderFewerOrOtherSecrets", {.fleet = kTwoNodeIds, .mutant = kStartsUnderAnySecrets}},
-    // Takes a start with a file that lacks just that secret, and no other one since it
-    // began: one schedule in some 10,000.
+    // One schedule in 10,000 has a start whose file lacks the added secret and no other secret.
     {"AStateWithoutTheSecretsThatWereAdded",
      {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets},
      2410},
 
-    // Secrets of the coordinator
     {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},
     {"RenewalsBeyondASecretThatOneSideLacks", {.rules = {.stops_renewals = false}}},
     {"LeasesBeyondASecretThatTheHolderLacks", {.rules = {.stops_at_missing = false}}},

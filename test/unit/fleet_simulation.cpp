@@ -52,17 +52,17 @@ public:
     }
 
 private:
-    // The earliest second, so that clocks can be slightly behind.
+    // The simulation starts at this second, so clocks can be behind without reaching second 0.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
-    // A coordinator's day, at this scale.
+    // The number of node ids that a leasing server needs.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A coordinator and its operator's wishes.
+    // A coordinator, and the pool that its operator wants.
     struct Site {
         Cluster cluster;
-        std::optional<NodeRange> pool;  // none: closed
-        int64_t host = kNobody;         // its own server, if that has node ids
+        std::optional<NodeRange> pool;  // empty: the pool is closed
+        int64_t host = kNobody;         // the server that the coordinator runs in, if simulated
     };
 
     struct Message {
@@ -79,7 +79,7 @@ private:
     }
     bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
 
-    // Chooses between schedules with almost no trouble and those with little else.
+    // Chooses how often things go wrong. The frequencies differ greatly between schedules.
     void ChooseHowMuch() {
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
@@ -96,13 +96,13 @@ private:
                               << (scenario_.changes_settings ? random_.Between(0, 2) : 0);
             longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
-            // Fewer node ids change hands more often.
+            // With fewer node ids, a node id changes hands more often.
             static_nodes_ = SomeNodes(1, 2);
             if (random_.OneIn(2))
                 leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
         } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
-            // In turn all of the pool is static.
+            // The static server and the coordinator's pool have the same node ids, in turn.
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
@@ -197,7 +197,8 @@ private:
         FailWrites(i);
     }
 
-    // The disk may be set back to the result of a failed write, right after the next one.
+    // After a failed write, sometimes crashes the server later and rolls its disk back to the
+    // result of that write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -213,7 +214,7 @@ private:
         }
     }
 
-    // All processes except the generating backends.
+    // Takes a step of a process that does not generate numbers.
     void StepOthers(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.stopping())
@@ -245,12 +246,13 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator notices.
+        // The operator sees the failed reload. StopInTime checks all servers before the file's last
+        // secret begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
 
-    // A line of the trace, if there is one.
+    // Prints a line if the scenario is traced.
     struct Line {
         std::ostream* out;
         template <typename Value>
@@ -281,8 +283,6 @@ private:
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
     }
 
-    // --- requests and answers
-
     void Send(int64_t server, size_t site, const Request& request) {
         const uint64_t ticket = ++tickets_;
         if (server != kNobody)
@@ -301,11 +301,11 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // An intruder who has seen the incarnation of another's lease gives it back.
+    // An intruder knows the incarnation of another server's lease and tries to release that lease.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // A linked copy may have a lease of another role.
+        // A hard-linked copy may have resumed a lease of this server. Its release is no meddling.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
@@ -376,8 +376,8 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
-            // After a failover, a coordinator must believe its holders, unless it knows every
-            // lease.
+            // After a failover a coordinator must believe the end that a holder names. A holder may
+            // name a false end only if the coordinator knows every lease.
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second.count, request.alleged_end)
                                       : request.second.count;
@@ -407,7 +407,6 @@ private:
 
     // --- secrets
 
-    // The first `count` of them.
     static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
         secrets.count = std::min(secrets.count, count);
         return secrets;
@@ -417,34 +416,36 @@ private:
             secrets.records[secrets.count++] = *by;
         return secrets;
     }
-    // Those that begin at this second or before.
     static SecretRecords UpTo(SecretRecords secrets, Second second) {
         while (secrets.count > 1 && secrets.records[secrets.count - 1].from > second)
             secrets.count--;
         return secrets;
     }
 
-    // A new secret from about this second on, so much earlier or later.
+    // Makes a secret that begins at most `before` seconds before `from` and at most `later` seconds
+    // after.
     SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
         const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
                                          SecondsEnd(scenario_.layout) - 1);
         return {++fingerprints_, second};
     }
 
-    // Whether a static server may already use this second, at the longest advance of the time and
-    // with its announcement: too late to tell it of a secret.
+    // Returns whether a static server may already have announced or used this second, so that it is
+    // too late to give the server a secret from this second on.
     bool TooLateFor(Second from) const {
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
-    // The file of a static server: the agreed secrets, and mostly the planned one.
+    // Returns a correct file for a static server: the agreed secrets, often with the planned
+    // secret.
     SecretRecords GoodFile() {
         return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
                    ? Grown(agreed_, planned_)
                    : agreed_;
     }
 
-    // The file of a server that leases.
+    // Returns a file for a leasing server. Secrets may be missing, or differ from those of other
+    // servers.
     SecretRecords AnyFile(const SimulatedServer& server) {
         const int64_t chance = random_.Between(0, 14);
         SecretRecords file = GoodFile();
@@ -459,8 +460,9 @@ private:
         return file;
     }
 
-    // A file that a start must refuse: it lacks a secret of used seconds, or has another time for
-    // it. If no secret is in use, returns the right file.
+    // Returns a file that a start must refuse, because a secret of used seconds is missing or
+    // begins at another second. Returns the right file if the server has used only the first
+    // secret.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -494,7 +496,7 @@ private:
             ReloadSecrets(&servers_[PickServer()]);
     }
 
-    // Whether all coordinators would accept this.
+    // Returns whether all coordinators would accept this action.
     template <typename Act>
     bool AllWould(Act&& act) const {
         for (const Site& site : sites_) {
@@ -570,7 +572,8 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // Refuses a time that is too early, even if the clock is set meanwhile.
+            // The server must refuse a secret that begins too early, even if its clock is set
+            // during the reload.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -580,8 +583,8 @@ private:
                        << LastFrom(file).count << '\n';
     }
 
-    // Before the first second of a planned secret, the operator stops the static servers that
-    // disagree about it.
+    // Stops the static servers that disagree about a secret before its first second, as the
+    // operator must.
     void StopInTime() {
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
@@ -611,13 +614,11 @@ private:
         return a.count == b.count && Agreed(a, b) == a.count;
     }
 
-    // --- clocks
-
     int64_t UnixNow() const { return true_ms_ / 1000; }
 
     int64_t WrongByMs() {
         if (clocks_agree()) {
-            // At all times, so any clock may be the right one.
+            // The clocks of a fleet differ from each other by less than skew_ms_ at all times.
             if (!scenario_.operation.clocks_agree)
                 return random_.Between(0, 2 * skew_ms_);
             return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
@@ -628,12 +629,10 @@ private:
         return random_.Between(-most, most) * 1000;
     }
 
-    // Unix seconds on the clock of an operator who waits for a coordinator's node ids.
+    // Returns the Unix second on the clock of an operator who waits until node ids become free.
     int64_t OperatorNow(const Site& site) {
         return clocks_agree() ? FloorDivide(true_ms_ + WrongByMs(), 1000) : site.cluster.now();
     }
-
-    // --- who may use which node ids
 
     template <typename Predicate>
     static bool All(const NodeRange& nodes, Predicate&& holds) {
@@ -643,7 +642,7 @@ private:
         return true;
     }
 
-    // Whether a running server other than `except` uses them.
+    // Returns whether a running server other than `except` has static node ids among these.
     bool UsedStatically(const NodeRange& nodes, int64_t except) const {
         for (const SimulatedServer& server : servers_)
             if (server.role() != except && server.generates() && !server.settings().leases &&
@@ -665,18 +664,20 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
-        // A directory records its own past use, even that under leases that are still in force.
+        // The directory's state on disk covers all use by its only server, even under leases in
+        // force.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        // A coordinator's own server looks by itself.
+        // The coordinator's own server checks the pool itself before it uses node ids.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // A coordinator never leases what its own server uses. After use by that server, node ids must
-    // enter the pool as added ones.
+    // Returns whether a server may leave its node ids. A coordinator does not lease its own
+    // server's node ids. When that server gives them up, they must not be in the pool, so that they
+    // enter it as added node ids.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
@@ -724,7 +725,6 @@ private:
                 static_cast<uint32_t>(ranges)};
     }
 
-    // Stops other servers with these static node ids, because this server takes them over.
     void StopOthers(const NodeRange& nodes, const SimulatedServer& server) {
         for (SimulatedServer& other : servers_)
             if (&other != &server && other.generates() && !other.settings().leases &&
@@ -732,7 +732,8 @@ private:
                 Stop(&other);
     }
 
-    // New settings for a stopped server: another number of spare ranges or node ids, or others.
+    // Returns new settings for a stopped server: often the same first node id with another number
+    // of ranges, else new node ids.
     Settings Changed(const Settings& before) {
         Settings after = SomeStaticNodes();
         const uint32_t count = before.nodes.count / before.ranges;
@@ -744,8 +745,6 @@ private:
         after.nodes = {before.nodes.first, count * after.ranges};
         return after;
     }
-
-    // --- what happens to servers
 
     void Start(SimulatedServer* server, bool changes = false) {
         const Settings before = server->settings();
@@ -789,10 +788,9 @@ private:
         Trace(*server) << "is promoted\n";
     }
 
-    // Whether it is a coordinator's.
     bool IsHost(const SimulatedServer& server) const { return sites_[0].host == server.role(); }
 
-    // Tells the coordinator in this server its configuration.
+    // Tells the coordinator in this server which node ids the server uses.
     void Serve(const SimulatedServer& server) {
         const Settings& settings = server.settings();
         for (Site& site : sites_)
@@ -802,7 +800,8 @@ private:
                                                                          settings.nodes.count});
     }
 
-    // Far back; otherwise a fleet's clocks agree.
+    // A negative offset marks a clock that was set back far. Other offsets in a fleet are not
+    // negative.
     static bool IsSetBack(const Machine& machine) { return machine.offset_ms() < 0; }
     void SetRight(Machine* machine) {
         if (clocks_agree() && IsSetBack(*machine))
@@ -816,7 +815,8 @@ private:
                 return false;
         return has_static();
     }
-    // Returns a long step, which mostly leads to a second that a server used under some node ids.
+    // Returns how far to set a clock back: usually into seconds that a server of this machine has
+    // used.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;
@@ -840,8 +840,8 @@ private:
                 site.cluster.StepClock(machine->offset_ms());
     }
 
-    // Sets the tolerated difference of all servers at once, between two handovers. The clocks
-    // always differ by less than the smallest tolerance.
+    // Sets the tolerated difference of clocks for all servers at once. It never falls below
+    // skew_ms_, which exceeds the actual differences.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
         for (SimulatedServer& server : servers_)
@@ -940,7 +940,7 @@ private:
             HappenToDirectory(server);
     }
 
-    // To the directory of a stopped server.
+    // Changes the data directory of a stopped server.
     void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
@@ -1020,8 +1020,6 @@ private:
         }
     }
 
-    // --- what happens to coordinators
-
     void HappenToCoordinator(Site* site) {
         Cluster& cluster = site->cluster;
         const int64_t chance = random_.Between(0, 39);
@@ -1060,7 +1058,7 @@ private:
         }
     }
 
-    // An operator's transaction, which is retried until it succeeds.
+    // Runs an operator's transaction. Returns its result, or 0 if the coordinator refuses.
     template <typename Act>
     int64_t Manage(Site* site, Act&& act) {
         std::optional<int64_t> result;
@@ -1079,8 +1077,7 @@ private:
         });
     }
 
-    // Configures the coordinator's pool as its operator wants. Node ids that leave it become free
-    // later.
+    // Sets the coordinator's pool, and notes when the node ids that leave the pool become free.
     void Configure(Site* site, const std::optional<NodeRange>& pool, bool never_leased = false) {
         Coordinator::Change change{.never_leased = never_leased};
         change.closed = !pool.has_value();
@@ -1128,7 +1125,6 @@ private:
         }
     }
 
-    // Removes node ids from the pool, or adds some.
     void ChangePool(Site* site) {
         NodeRange pool = *site->pool;
         if (!has_static()) {
@@ -1148,7 +1144,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // The last node ids of a server. If they are static, it gives them up.
+    // Returns the last node ids of a server. A server that uses them statically stops first.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
@@ -1160,7 +1156,7 @@ private:
         return EnoughToLease(server.last_nodes());
     }
 
-    // A reopened pool holds off for everything that others may have leased meanwhile.
+    // Closes an open pool, or opens a closed pool, whose coordinator then holds off grants.
     void CloseOrOpen(Site* site) {
         if (site->pool) {
             Configure(site, std::nullopt);
@@ -1179,7 +1175,7 @@ private:
         return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
     }
 
-    // The coordinator is lost or closed, and a new one replaces it.
+    // Replaces a coordinator that is lost or closed by a new coordinator.
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost           ? *site->pool
@@ -1188,7 +1184,7 @@ private:
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
             return;
-        // A coordinator in a server with static node ids is dropped when its leases have ended.
+        // An operator drops a coordinator beside static node ids only after its leases have ended.
         if (site->host != kNobody &&
             std::any_of(site->cluster.coordinator().leases().begin(),
                         site->cluster.coordinator().leases().end(),
@@ -1213,7 +1209,7 @@ private:
             Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
-    // Moves to the other site, which must be closed: closes, dumps, restores and opens there.
+    // Moves a coordinator by a dump to the other site, whose pool must be closed.
     void Move(Site* from) {
         if (sites_.size() < 2 || !from->pool)
             return;
@@ -1230,7 +1226,7 @@ private:
         });
         ServeHost(*to);
         if (UsedStatically(nodes, to->host))
-            return;  // the former one's server was exempt
+            return;  // this server was exempt at the former site
         Configure(to, nodes);
         findings_.moved_coordinators++;
         Trace() << "coordinator moved to " << to - sites_.data() << '\n';
@@ -1255,8 +1251,8 @@ private:
     bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
     int64_t leases_one_in_;       // starts, where there are static node ids
     int64_t secrets_one_in_ = 0;  // steps, where secrets change
-    // Secrets: the agreed ones, which all servers have in the end; the planned one; and all times
-    // at which one was to begin.
+    // The agreed secrets are those of the coordinators, and in the end of all servers. times_ has
+    // the first seconds of secrets for which StopInTime must still check the servers.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

@@ -1,26 +1,24 @@
-// Simulates servers with static or leased node ids, coordinators, and the network between them, in
-// an order that a seed decides.
+// Simulates servers with static or leased node ids, coordinators, and the network between them. The
+// seed decides the order of all events.
 //
-// Servers crash, wholly or only their shared memory. They stop, and start with other node ids or as
-// leasing servers. They, and single calls of their backends, pause between any two shared
-// operations or writes to the disk. Machines boot. Data directories are copied, even from running
-// servers; they follow as standbys, are promoted, rolled back to a snapshot, rewound, damaged, and
-// moved to another machine. Requests and answers are late or lost. A transaction commits or not
-// while its connection breaks or the coordinator warns. Coordinators stop, and a replica that
-// missed transactions or an old copy takes over (lease_cluster.h); the operator closes, moves and
-// recreates them, purges leases and changes pools.
+// Servers crash or lose their shared memory. They stop, and restart with the same node ids, other
+// node ids or leases. Servers and single backends pause between any two shared operations or writes
+// to the disk. Machines boot. Data directories are copied, even from running servers. A directory
+// also becomes a standby, is promoted, rolled back to a snapshot, rewound, damaged, or moved to
+// another machine. Requests and answers arrive late or never. A connection breaks while a
+// transaction commits or aborts. Coordinators stop, and a replica that lacks transactions or an old
+// copy takes over (lease_cluster.h). Operators close, move and recreate coordinators, purge leases
+// and change pools.
 //
-// The operator plans a secret from some second on, tells the coordinators and the servers in any
-// order, and may withdraw it. Leasing servers get it early, late or never, or have a secret that
-// the others never get. Numbers become identifiers in the ring of the server that reserved them.
+// The operator plans a secret, adds it to the coordinators and servers in any order, and may
+// withdraw it. Leasing servers get secrets early, late or never, or have a secret that the others
+// never get.
 //
-// After a stop the operator may change node ids, their number, the spare ranges and the tolerated
-// difference of clocks, and start the server with node ids that another server has just used.
+// Clocks step. In a fleet of servers that take over each other's node ids, only a static server
+// that has opened its first window may see its clock set back far, and the clock is right again
+// when the next server starts.
 //
-// Clocks step. Where servers follow each other, a clock is set back far only after the static
-// servers under it have opened their first windows, and it is right when others start.
-//
-// Operation and Fleet keep the operators' duties. lease_ledger.h has the invariants.
+// Operators fulfil the duties in Operation and Fleet. lease_ledger.h lists the invariants.
 
 #pragma once
 
@@ -35,33 +33,32 @@
 namespace randflake::simulation {
 
 enum class Fleet {
-    kLeases,        // of one coordinator; clocks show anything
-    kEverything,    // clocks differ by less than the tolerated difference at all times
-    kTwoNodeIds,    // the same, of static servers whose node ids change hands all the time
-    kOneDirectory,  // static and leased in turn, in one data directory; clocks show anything
+    kLeases,        // servers lease from one coordinator; clocks show anything
+    kEverything,    // all events; clocks differ by less than the tolerance
+    kTwoNodeIds,    // the same with static servers on two node ids
+    kOneDirectory,  // one data directory, static or leased; clocks show anything
 };
 
-// What operators do. A schedule can neglect each duty, to show that it is one.
+// Duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
 struct Operation {
-    // Leased node ids are used statically only when they are free.
+    // Operators use leased node ids as static node ids only after they have become free.
     bool waits_until_free = true;
-    // A coordinator is created only after its predecessor is closed or gone.
+    // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
-    // A pool is configured again after a failover or restore that may have lost its last changes.
+    // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // The operator says that a failover lost nothing only if that is true.
+    // Operators declare that a failover lost nothing only if it lost nothing.
     bool says_what_is = true;
-    // The server of a coordinator gives up only node ids that are not in the pool.
+    // A coordinator's own server gives up only node ids that are not in the pool.
     bool takes_own_nodes_out = true;
-    // Clocks differ by less than the tolerated difference at all times.
+    // Operators keep the differences of clocks below the tolerated difference.
     bool clocks_agree = true;
-    // Static servers have a new secret before its time, or are stopped. The same for a withdrawn
-    // one.
+    // Operators stop a static server before a second for which it lacks a new secret or still has a
+    // withdrawn one.
     bool stops_in_time = true;
-    // Each coordinator knows a new secret, not just one.
+    // Operators add a new secret at each coordinator.
     bool adds_everywhere = true;
-    // The operator tells a coordinator all secrets when it is created, and after a failover or
-    // restore that may have lost them.
+    // Operators set all secrets at a new coordinator, and again after a failover or restore.
     bool sets_secrets_again = true;
 };
 
@@ -85,7 +82,7 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// Coverage: a simulation in which nothing happens finds no violation either.
+// These counts show the coverage, because a simulation without events finds no violation.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // empty, or the first one
     int step = 0;           // the step of the violation
@@ -105,7 +102,6 @@ struct Findings : ServerEvents, Handovers {
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
 
-    // Where secrets change
     size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // by the operator
     size_t stopped_in_time = 0;                                   // servers
     size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
@@ -198,7 +194,7 @@ inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
     return out;
 }
 
-// The same seed is the same schedule, everywhere.
+// Runs the schedule of this seed. A seed gives the same schedule on every platform.
 Findings Simulate(const Scenario& scenario, uint64_t seed);
 
 }  // namespace randflake::simulation

@@ -1,5 +1,5 @@
-// Servers and coordinators under thousands of schedules (fleet_simulation.h). A failure names the
-// seed:
+// Simulates servers and coordinators under thousands of schedules (fleet_simulation.h). A failure
+// prints the schedule's seed.
 //
 //   make check FILTER='FleetSimulation.*'                        all schedules
 //   RANDFLAKE_SEED=123 make check FILTER='FleetSimulation.*'     one schedule, with a full trace
@@ -15,11 +15,11 @@
 namespace randflake::simulation {
 namespace {
 
-// Seconds for a schedule and for clocks that are ahead, node ids for all servers, and so few
-// numbers a second that they are used up.
+// The layout holds the seconds of a schedule and of clocks that are ahead, and node ids for all
+// servers. A second has so few numbers that servers use them up.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
-// Numbers in fractions of a second, from other epochs than the windows'.
+// These layouts have ticks of a half or a quarter second, and other epochs than the windows.
 constexpr Layout kHalfSeconds{kWindowEpochMs - 500, 10, 3, 1, 500};
 constexpr Layout kQuarterSeconds{kWindowEpochMs + 750, 11, 3, 1, 250};
 
@@ -28,7 +28,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-// The least average count of an event in a schedule.
+// A schedule must have at least `average` of these events on average.
 struct Least {
     size_t Findings::*count;
     double average;
@@ -41,7 +41,8 @@ const char* NameOf(size_t Findings::*count) {
     return "?";
 }
 
-// Expects no violation in so many schedules, or in the traced one, and enough events of each kind.
+// Runs `schedules` schedules, or only the one in RANDFLAKE_SEED. Expects no violation, and enough
+// events of each kind.
 template <typename... All>
 void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
@@ -128,15 +129,12 @@ TEST(FleetSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
         Over(&F::to_static, 1));
 }
 
-// --- secrets that change. The lowest number of a second is skipped, as in Randflake.
-
 constexpr Layout kSecrets{.epoch = kWindowEpochMs,
                           .timestamp_bits = 8,
                           .node_bits = 3,
                           .sequence_bits = 2,
                           .lowest_stands_for_second = true};
 
-// A schedule needs many steps to meet enough reloads.
 constexpr int kManySteps = 16000;
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
