@@ -1,6 +1,6 @@
-# Runs every query of monitoring/ for a monitoring role, and checks the promised columns. Checks
-# that rules and dashboard use only existing metrics. If PATH has postgres_exporter and promtool,
-# these programs read the files, and promtool reads the dashboard's queries.
+# Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Checks that
+# rules and dashboard use only existing metrics, with promtool and postgres_exporter if PATH has
+# them.
 
 use HTTP::Tiny;
 use JSON::PP ();
@@ -10,7 +10,7 @@ use Time::HiRes qw(usleep);
 
 # --- the files -------------------------------------------------------------------------------
 
-# Returns the text of a block scalar: all following lines with the first line's indentation.
+# Returns the text of a YAML block scalar: all lines with at least the first line's indentation.
 sub block_scalar {
     my ($text) = @_;
     my ($indent) = $text =~ /\A( +)/;
@@ -37,11 +37,11 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 
 # --- the queries -----------------------------------------------------------------------------
 
-# Runs the queries of both files on a server that is its own coordinator.
+# Runs the queries of both files on a server that is also its own coordinator.
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Runs a query as the exporters do, and returns its rows as hashes.
+# Runs a query as the exporters do. Returns its rows as hashes.
 sub rows_of {
     my ($server, $query) = @_;
     my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,
@@ -79,7 +79,7 @@ is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 is($row->{lease_granted_seconds}, 0, 'there is no lease');
 is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
 
-# Starts a coordinator and a holder, with the greatest number of node ids.
+# Starts a coordinator and a leasing server, which leases the greatest number of node ids.
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
       . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
@@ -94,7 +94,7 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
-# A renewal may have shortened the lease by a second.
+# A renewal may have shortened the lease by one second.
 cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is the granted one, not the requested one');
 cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
@@ -103,7 +103,7 @@ cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
 $holder->stop;
 $coordinator->stop;
 
-# Runs the queries without preloading, on a coordinator's database with all extensions.
+# Runs the queries on a server that does not preload the library.
 my $plain = new_server('plain', settings => {});
 $plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $plain->start;
@@ -114,7 +114,7 @@ check_queries($plain, 'not preloaded', 'randflake_leases');
 unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
-# The capacity excludes the seconds up to $from, which belong to the former secret.
+# The capacity excludes the numbers that the former secret used before $from.
 my $rotated = new_server('rotated', settings => {});
 my $from = time - 86400;
 write_secrets($rotated, random_secret(), $from => random_secret());
@@ -127,7 +127,7 @@ is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) /
     'what a former secret owns is not counted as capacity');
 $rotated->stop;
 
-# A standby has no metrics of a generator.
+# A standby makes no identifiers, so these queries return no rows there.
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
@@ -188,7 +188,7 @@ for my $panel (@panels) {
 my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
 is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
 
-# Writes the dashboard's queries as rules, because promtool does not know Grafana's variables.
+# promtool does not know Grafana's variables, so the test writes the dashboard's queries as rules.
 my $queries = "groups:\n- name: dashboard\n  rules:\n" . join '', map {
     sprintf "  - {record: 'dashboard:%d', expr: '%s'}\n", $_,
       $targets[$_]{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/one|two/gr

@@ -1,5 +1,5 @@
-# Checks the views before the first identifier, while sessions wait, after the clock steps back, and
-# while a lease comes, goes and comes back.
+# Checks the status views on a new server, while sessions wait, after the clock steps back, and
+# while a server gets, loses and regains a lease.
 
 use Randflake;
 use RandflakeWindowFile;
@@ -10,7 +10,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Returns the shown name of a wait event; PostgreSQL 17 shows the extension's name.
+# Returns a wait event's name in pg_stat_activity. Before PostgreSQL 17 every name is "Extension".
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# One session uses one node id, so that a step of one second shows.
+# A session continues with its own node id, so the server notices even a step of one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -120,12 +120,12 @@ ok( $holder->poll_query_until('postgres', "SELECT wait_event IS NOT NULL $worker
 is( $holder->safe_psql('postgres', "SELECT wait_event_type, wait_event $worker"),
     'Extension|' . event_name($holder, 'RandflakeLease'), '  under a name of its own');
 
-# These commands wait until every process has responded, including the worker.
+# CREATE DATABASE and DROP DATABASE wait until every process responds, including the lease worker.
 $holder->safe_psql('postgres', 'CREATE DATABASE other');
 $holder->safe_psql('postgres', 'DROP DATABASE other');
 $holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
 
-# Stops the coordinator. A reload makes the worker notice the stop at once.
+# After a reload the lease worker asks the coordinator at once, so it notices the stop.
 $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
@@ -140,8 +140,8 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# Another lease with other node ids keeps the counts. The first lease is short, because it must end
-# before the next lease begins.
+# The counters survive a change of the lease. The first lease is short, because the server gets the
+# next lease only after the first one ends.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);

@@ -1,4 +1,5 @@
-# Runs the blocks of docs/sharding.md on the servers that the page names, and checks its claims.
+# Runs the blocks of docs/sharding.md on the servers that the page names, and checks the page's
+# claims.
 
 use Docs;
 use Randflake;
@@ -6,7 +7,7 @@ use Randflake;
 read_document('docs/sharding.md', 'test/t/310_sharding.pl');
 my $secret = random_secret();
 
-# Three servers share a secret and can replicate to each other.
+# The three servers share a secret and can replicate to each other.
 my @nodes = map {
     my $node = new_server("db$_",
         settings => { node_id => $_, secret => $secret, max_wait => '1h' },
@@ -15,7 +16,7 @@ my @nodes = map {
     $node
 } 0 .. 2;
 
-# Replaces the document's host names by sockets.
+# Replaces the page's host names by socket directories.
 sub with_addresses {
     my ($text) = @_;
     $text =~ s/host 'db(\d)'/"host '" . $nodes[$1]->host . "', port '" . $nodes[$1]->port . "'"/ge;
@@ -23,15 +24,15 @@ sub with_addresses {
     return $text;
 }
 
-# Runs a block of the document on the server of this number.
+# Runs a block of the page on the server with this index.
 sub run_block {
     my ($name, $me) = @_;
     return $nodes[$me]->safe_psql('postgres', with_addresses(block($name)),
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# The query returns one count of rows for each shard. The counts must add up and be even. A
-# chi-square above 60 has a chance below one in a billion for up to 8 shards.
+# Checks that the query counts `rows` rows in all, evenly spread over the shards. For up to 8
+# shards, chance exceeds a chi-square of 60 less than once in a billion runs.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);
@@ -115,7 +116,7 @@ for my $me (0 .. 2) {
         0, "db$me has the rows of its shard and no others");
 }
 
-# The servers' logs show which servers a search asks.
+# The log of each server shows whether a search asked that server.
 for my $shard (0 .. 2) {
     my $id = $node->safe_psql('postgres',
         "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
@@ -137,7 +138,7 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM item WHERE id = (-9223372
     0, 'searches for rows of other servers work while one is down');
 $nodes[1]->start;
 
-# postgres_fdw searches another server for keys of the type.
+# Searches a foreign table by keys of the type randflake, without and with the option `extensions`.
 $nodes[$_]->safe_psql('postgres', 'CREATE EXTENSION randflake_type') for 0, 1;
 $nodes[1]->safe_psql('postgres', <<'SQL');
 CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), body text);
@@ -158,7 +159,7 @@ run_block('extensions', 0);
 like(remote_sql($_), qr/WHERE \(\(id OPERATOR\(public\.=\) '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
 is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches;
 
-# Replicates half of a shard to another server.
+# Replicates one half of a shard to another server.
 run_block('publish_half', 2);
 my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;
 is( $node->safe_psql('postgres', 'SELECT lower FROM randflake_shard_ranges(6) WHERE shard = 5'),

@@ -1,5 +1,4 @@
-# Runs the recipes of docs/drivers*.md against a server, with lib/Recipes.pm. scripts/test_tools.sh
-# installs the tools of the recipes.
+# Runs the recipes of docs/drivers*.md against a server. scripts/test_tools.sh installs the drivers.
 
 use Docs;
 use Randflake;
@@ -13,7 +12,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# Checks that the dump of a former serial key is unchanged.
+# A serial key that moves to identifiers and back has the same dump as before.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
@@ -36,7 +35,7 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node.js finds packages in node_modules beside the program. The test prefers a Node.js there.
+# Node.js finds packages in a directory node_modules beside the program.
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
@@ -88,8 +87,8 @@ $push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected
 SH
 javascript('sequelize');
 javascript('objection', tables => 1, model => 1);
-# A second synchronization changes nothing. MikroORM 7 calls a function that the Node.js of Debian
-# 12 lacks; Node.js 20.16 added it.
+# A second synchronization changes nothing. MikroORM 7 calls a function of Node.js 20.16, which
+# Debian 12 lacks.
 javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], environment => { NODE_OPTIONS => '--require ./older.cjs' }, also => {
     'older.cjs' => 'process.getBuiltinModule ??= require;',
     'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });
@@ -104,7 +103,7 @@ javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     await source.destroy();
     JS
 
-# Names an engine for migrations, because Prisma would download one, although a client needs none.
+# Names a dummy engine for migrations, because Prisma would otherwise download one.
 javascript('prisma', tables => 1, model => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
@@ -114,7 +113,7 @@ unlike(slurp_file("$packages/package-lock.json"), qr/"resolved"|https?:\/\/regis
 
 # --- Python ----------------------------------------------------------------------------------
 
-# Debian's packages work with Debian's interpreter.
+# Packages from Debian work only with Debian's interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 sub python {
@@ -137,7 +136,7 @@ many = {next(ids) for _ in range(2500)}
 assert len(many) == 2500
 PYTHON
 }
-# Makes the same tables again from their reflection.
+# SQLAlchemy reads the tables from the database and makes the same tables again.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy_recipe import engine
@@ -147,8 +146,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Migrations make all of Django's test database. Tests fixtures, a key whose type changes and
-# changes back, and serializers, if installed.
+# Migrations make the whole test database. The program tests fixtures, serializers if installed, and
+# a key whose type changes and changes back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [
@@ -296,7 +295,7 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
-# The schema that Rails dumps makes the same tables where the extensions are not installed.
+# The schema that Rails dumps makes the same tables in a database with the extensions.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     programs => ['activerecord_program.rb'],
@@ -313,7 +312,7 @@ require_relative 'activerecord'
 require_relative 'test_helper'
 require 'stringio'
 
-# Before version 7.2 a connection dumps the schema.
+# Before Rails 7.2, SchemaDumper takes a connection instead of a connection pool.
 def dump
   base = ActiveRecord::Base
   pooled = ActiveRecord.version >= Gem::Version.new('7.2')
@@ -332,7 +331,7 @@ ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
                                          { 'customer' => Customer, 'purchase' => Purchase })
 raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
 
-# Note.first and Note.last order rows by time.
+# Note.first and Note.last must order rows by time.
 ActiveRecord::Schema.define do
   create_table(:note, id: :bigint, default: -> { 'randflake53_generate()' }, &:timestamps)
 end
@@ -407,7 +406,7 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 python(@django);
-# The helper configures the test database of Rails, a copy of the template.
+# The recipe's helper prepares the test database of Rails, a copy of the template.
 recipe(@active_record, after => [ [ 'env', 'PGDATABASE=again', $ruby, 'again.rb' ] ], also => {
     'fixtures/customer.yml' => "ada:\n  name: Ada\n", 'again.rb' => <<'RUBY' });
 require_relative 'activerecord'
@@ -418,7 +417,7 @@ keys = [Customer.find_by(name: 'Ada').number, Customer.create!(name: 'Bob').id, 
 raise keys.inspect unless keys.all? { |key| key.abs > 2**32 }
 RUBY
 javascript('typeorm');
-# Runs PGlite, without the server.
+# Runs PGlite in its own process, without the server.
 javascript('sequelize', files => ['pglite.mjs'], prepare => [ [ 'node', 'pglite_program.mjs' ] ], also => {
     'managed/randflake.sql' => slurp_file('managed/randflake.sql'),
     'stand_in.sql' => block('stand_in') =~ s/^ALTER DATABASE.*//mr,

@@ -1,5 +1,5 @@
-# Runs the recipes of docs/drivers-java-go.md with compiled drivers, which takes a minute. The test
-# runs only on request: scripts/test.sh drivers.
+# Runs the recipes of docs/drivers-java-go.md with compiled drivers. This takes a minute, so the
+# test runs only in scripts/test.sh drivers.
 
 use Docs;
 use Randflake;

@@ -1,4 +1,4 @@
-# Checks docs/security.md: which functions each role may call, and what each recipe permits.
+# Checks which functions each role may call, and what each recipe of docs/security.md permits.
 
 use Docs;
 use Randflake;
@@ -24,7 +24,7 @@ SQL
 $node->safe_psql('postgres', block('support'));
 $node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
 
-# Runs a statement as a role, and returns the value or the SQLSTATE.
+# Runs a statement as a role. Returns the value or the SQLSTATE.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,
@@ -34,7 +34,7 @@ sub as_role {
 
 # --- privileges ------------------------------------------------------------------------------
 
-# Lists each function and view with the roles of the page's table that may use it.
+# Compares the privileges on each function and view with the table of the page.
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
 my @everybody = qw(ordinary monitor supporter reader);
 my %may = ((map { $_ => \@everybody }
@@ -73,8 +73,8 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# The list omits only functions of the type's input, operators, indexes and aggregates, and
-# functions whose arguments no query can have.
+# The list omits the functions of the type's input, operators, indexes and aggregates, and functions
+# with arguments that no query can have.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -142,7 +142,7 @@ is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflak
 is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
 is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
     '42501', '  and cannot decode it');
-# Without a security barrier, a cheap function would run before the view's condition.
+# Without a security barrier, PostgreSQL would call a cheap function before the view's condition.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
 my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
 CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
@@ -152,8 +152,8 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-# Functions that take numbers have a side effect and are VOLATILE. The page's statements revoke all
-# such functions that PUBLIC may call.
+# A function that takes numbers from a slot is VOLATILE. The page's statements revoke all such
+# functions that PUBLIC may call.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

@@ -1,5 +1,5 @@
-# Plays each attacker in the tables of docs/security.md, and checks that the attacker learns nothing
-# that the table denies.
+# Plays each attacker of the tables in docs/security.md. Checks that the attacker learns nothing
+# that the tables deny.
 
 use Docs;
 use File::Find ();
@@ -8,13 +8,13 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Reads from the first table the facts that a person does not learn, without links.
+# Collects the rows of the first table that list something the person does not learn.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
-# Begins the attempts of this person.
+# Marks this person's row as tried, and begins the attempts.
 sub attempts_of {
     my ($person) = @_;
     ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);
@@ -38,7 +38,7 @@ GRANT EXECUTE ON FUNCTION randflake_encode(timestamptz, integer, integer) TO enc
 SELECT randflake_generate();
 SQL
 
-# Lets a role that may run SQL search for the secret.
+# Searches for the secret everywhere that SQL can read, as a role.
 sub finds_no_secret {
     my ($role, @more) = @_;
     my $seen = '';
@@ -56,7 +56,7 @@ sub finds_no_secret {
 
 # --- identifiers -------------------------------------------------------------------------------
 
-# Makes identifiers in two seconds, and keeps their order.
+# Makes 20,000 identifiers in each of two seconds, and keeps their order.
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
@@ -64,7 +64,6 @@ clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
 my @made = split /\n/, $node->safe_psql('postgres', 'SELECT id FROM made ORDER BY n');
 
-# Checks that servers use all numbers, beyond the known answers of test/unit/vectors_test.cpp.
 attempts_of('one identifier');
 cmp_ok(abs($_ - 10000), '<', 6 * 71, '  half of a second are negative')
   for split /\n/, $node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
@@ -78,14 +77,14 @@ cmp_ok(abs $order[$_], '<', 0.03, '  order: it is not in the ' . ('number', 'sha
 my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# If the server counted like a sequence, the greatest identifier would reveal the number of all.
+# If the identifiers counted up, the greatest one would tell the number of all.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
 cmp_ok($greatest, '>', 0.95, '    up to the greatest');
 
 attempts_of('many identifiers and the time of each');
-# Identifiers that depended linearly on bits or numbers would be predictable.
+# If an identifier were a linear function of its fields, an attacker could predict it.
 my ($linear, $affine, $flips) = split /\|/, $node->safe_psql('postgres', <<'SQL');
 WITH pair AS (
     SELECT randflake_encode(t, 1, 2 * n) AS a, randflake_encode(t, 1, 2 * n + 1) AS b,
@@ -106,7 +105,7 @@ is($node->safe_psql('postgres', <<'SQL'), '', 'a stranger reads no view or table
 SELECT relname FROM pg_depend JOIN pg_class ON pg_class.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_class'::regclass AND has_any_column_privilege('stranger', pg_class.oid, 'SELECT')
 SQL
-# Functions that take an identifier need no secret: a server with another secret returns the same.
+# These functions need no secret, so a server with another secret returns the same values.
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};
 my $other = new_server('other', settings => { node_id => 0, secret => random_secret() });
@@ -116,9 +115,8 @@ is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
     'text form and shards are the same under another secret');
 $other->stop;
 
-# A stranger does not learn how many identifiers other sessions make in a second: all results but
-# identifiers stay the same. A Snowflake identifier reveals only the number of other Snowflake
-# identifiers.
+# These results, except the identifiers, stay the same while other sessions make identifiers. A
+# Snowflake identifier reveals only how many Snowflake identifiers other sessions make.
 my $look = <<'SQL';
 EXPLAIN (VERBOSE) SELECT randflake_generate(), randflake_generate_text(), snowflake_generate() FROM randflake_generate(10);
 SELECT * FROM snowflake_layouts();
@@ -176,8 +174,8 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# No server issues the identifier at a second's lower end. The test takes all numbers of node ids 0
-# and 1 in a second.
+# No server issues the identifier at the lower end of a second. To check this, the test takes all
+# numbers of node ids 0 and 1 in one second.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
@@ -201,7 +199,7 @@ is($node->safe_psql('postgres', 'SELECT ids_issued, slots_exhausted FROM randfla
 is($node->safe_psql('postgres', 'SELECT string_agg(ids_issued::text, $$|$$ ORDER BY node_id) FROM randflake_slots'),
     '131071|131072', '  for each node id');
 
-# Row-level security hides rows, but shows the planner's estimate of their number, as documented.
+# Row-level security hides rows, but the planner's estimate reveals their number, as documented.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE hidden AS SELECT id::randflake FROM made;
 ANALYZE hidden;
@@ -218,8 +216,9 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Node trees are public. A role that can turn an identifier into a constant reads its fields in a
-# view or in the output of debug_print_plan. A role that reads a column uses the value.
+# Every role can read the stored expressions of views, and the constants in them show an
+# identifier's fields. So a role that can make a constant from an identifier can decode the
+# identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -278,7 +277,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# Each statement makes a value with USAGE, so only the lack of USAGE stops the attack.
+# Each statement works with USAGE, so only the lack of USAGE can stop the attack.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (
@@ -309,7 +308,7 @@ my @attacks = (
     'SET force_parallel_mode = on; SELECT count(randflake_lower(at)) FROM texts',
     ($version >= 160000 ? ("SELECT pg_input_is_valid('$text', 'randflake')", "SELECT pg_input_error_info('$text', 'randflake')") : ()),
     ($version >= 170000 ? "SELECT * FROM JSON_TABLE(jsonb '$row', '\$' COLUMNS (id randflake))" : ()));
-# PostgreSQL itself refuses declarations with the type.
+# PostgreSQL itself refuses declarations that use the type.
 my @declarations = ("CREATE TEMP TABLE t (id randflake DEFAULT '$text')", 'CREATE TEMP TABLE t (LIKE inbox)',
     'CREATE TEMP TABLE t AS SELECT id FROM inbox', 'CREATE FUNCTION pg_temp.f(text) RETURNS orders.id%TYPE LANGUAGE plpgsql AS $$BEGIN END$$',
     'CREATE DOMAIN pg_temp.d AS randflake',
@@ -326,7 +325,7 @@ for my $attack (@attacks, @declarations) {
 $node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
 error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
 
-# Returns the server's answer to these messages of a role in the protocol.
+# Sends messages of the protocol as a role. Returns the server's error, or "no error".
 sub answer_to {
     my ($role, @messages) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
@@ -359,7 +358,7 @@ for my $way (sort keys %ways) {
     like(answer_to('stranger', @{ $ways{$way} }), qr/^42501 permission denied for type /, '  and without');
 }
 
-# A session forgets its result when the role or its privileges change.
+# A session checks USAGE again after the role or its privileges change.
 sub state_after {
     my ($session, $sql) = @_;
     return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0];
@@ -389,7 +388,7 @@ is(state_after($both, $_->[0]), $_->[1], "one session: $_->[0]")
   [ "PREPARE q AS SELECT t::randflake FROM texts; EXECUTE q; SET ROLE stranger; EXECUTE q", '42501' ];
 $both->quit;
 
-# A role without USAGE uses new and existing values, even in another role's view.
+# A role without USAGE can still use existing values, column defaults, and other roles' views.
 my (undef, $out, $errors) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 INSERT INTO inbox (id) VALUES (NULL);
 INSERT INTO inbox (id) SELECT max(made) FROM inbox;

@@ -1,6 +1,6 @@
-# Calls every function of the extensions with absurd arguments and in absurd places, in sessions
-# that the test cancels or that time out. Checks that the server stays up, that its memory stays
-# flat, and that no output contains the secret.
+# Calls every function of the extensions with absurd arguments, in absurd places, and in sessions
+# that the test cancels or that time out. Checks that the server survives, that its memory does not
+# grow, and that no output contains the secret.
 
 use HostileCalls;
 use Randflake;
@@ -24,7 +24,7 @@ my @functions = split /\n/,
   $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
 cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 
-# Returns the output of a user's statements with their errors, none of which ends the session.
+# Runs statements as a user. Returns the output with the errors. An error does not end the session.
 sub seen_by {
     my ($user, $sql, $database) = @_;
     my ($status, $out, $err) = $node->psql($database // 'postgres', $sql, on_error_stop => 0,
@@ -51,11 +51,11 @@ for my $user (@users) {
     seen_by($user, 'SELECT * FROM hostile.messages; DROP TABLE hostile.messages');
 }
 
-# The message and the log contain no copy of huge text.
+# Neither the message nor the log copies a huge text.
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 
-# No role can pass an argument of this type.
+# No role can pass an argument of the type "internal".
 for my $user (@users, 'postgres') {
     for my $function ('randflake_rows_support', 'randflake_copy_support', 'randflake_next_support',
         'randflake_cast_support') {
@@ -71,7 +71,7 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-# Passes bytes that form no characters.
+# Passes bytes that are no valid UTF-8.
 $node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');
