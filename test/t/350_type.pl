@@ -1,4 +1,4 @@
-# Checks from which slot the type takes values, and that no other call gets these values.
+# Checks which slot serves values of the type, and that no other call gets the same numbers.
 
 use Randflake;
 
@@ -11,7 +11,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres',
     q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
-# Stops the clock a second ahead, within the window.
+# Stops the clock one second ahead, within the window.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; CREATE TABLE made AS SELECT n AS place, randflake_next() AS id"
@@ -28,7 +28,7 @@ is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node)
           . ' (SELECT randflake_node_id(id) AS node, count(*) AS n FROM made GROUP BY 1) AS m'),
     "$per_node $per_node 1000", '  with nothing left out');
 
-# The type and bigint share their numbers.
+# Identifiers of both types take numbers from the same slots.
 my $left = $per_node - 1000;
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
@@ -43,7 +43,7 @@ $node->stop;
 
 # --- sessions together -----------------------------------------------------------------------
 
-# All backends take values of the type from one slot.
+# All sessions take values of the type from one slot, the first.
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
@@ -55,7 +55,7 @@ is("@errors", '    ', 'five sessions insert');
 $made = fields_of($node, 'SELECT id::bigint FROM made');
 is("$made->{count} $made->{nodes}", '10000 700', '  in one slot');
 
-# Sessions and parallel workers take values of both types from one contended slot.
+# Sessions and parallel workers make identifiers of both types with a single node id.
 $node->stop;
 configure($node, node_id => 900, node_count => 1, secret => random_secret(), max_wait => '1h');
 $node->start;
@@ -91,7 +91,7 @@ DROP TABLE copied;
 SQL
 }
 
-# Sends binary input of another length: a driver without the type mostly sends the text form.
+# Sends binary input of a wrong length. A driver that does not know the type sends text instead.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);

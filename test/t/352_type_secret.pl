@@ -1,6 +1,5 @@
-# Checks that a server with another secret refuses to read values of type randflake, rather than
-# read them in a wrong order. The test restores, restarts, and uses unbound databases.
-
+# Checks that a server with another secret refuses to read values of type randflake, after restores
+# and restarts. Otherwise the server would read the values in a wrong order. Also binds databases.
 use Randflake;
 
 my $secret = random_secret();
@@ -13,7 +12,7 @@ my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM rand
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
 
-# pg_dump takes tables by name: "before" precedes randflake_key, and "zafter" follows it.
+# pg_dump orders tables by name: "before" comes before randflake_key, and "zafter" comes after it.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -36,7 +35,6 @@ unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and n
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
 # Restores into a copy of $template on a server. Returns success, errors and the database's name.
-# 412_owner_restore.pl has further ways, with triggers.
 my $databases = 0;
 my $template = 'template0';
 
@@ -63,7 +61,7 @@ sub restore {
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Checks that every use of the type fails. Reading fails if the database has values.
+# Checks that every use of the type fails. Reads must fail only if the database has values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
@@ -94,7 +92,7 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# A session that has used the type notices the restored fingerprint.
+# A session that has already read values notices the restored fingerprint.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -134,7 +132,7 @@ is($node->safe_psql('postgres',
 
 # --- a late secret -----------------------------------------------------------------------------
 
-# The notice names the remedy, unless the client suppresses notices or the transaction rolls back.
+# CREATE EXTENSION prints a notice that names the remedy, except in these cases.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);
@@ -160,7 +158,6 @@ GRANT ALL ON made TO app;
 SQL
 like(($node->psql('early', 'SELECT randflake_next()'))[2], qr/no secret is configured/, '  and no value');
 
-# Restores only the tables of a dump, for the restores below.
 $node->safe_psql('postgres', 'CREATE DATABASE defined');
 $node->command_ok([ 'pg_restore', '--section=pre-data', '-d', $node->connstr('defined'), "$dumps/custom" ],
     '  but tables without indexes can be restored');
@@ -169,7 +166,6 @@ configure($node, node_id => 1, secret => $secret, max_wait => '1h');
 $node->restart;
 is($node->safe_psql('postgres', $content), $expected, 'with the secret everything is back');
 
-# Ordinary roles and standbys may not bind a database.
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -186,7 +182,6 @@ my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
 unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
 unbound_for($standby, 'on a standby', $superuser, 'A standby cannot bind it\.');
 
-# A dump that reads bounds of partitions writes no fingerprint.
 my $port = $node->port;
 $node->safe_psql('early', q{CREATE TABLE parts (id randflake) PARTITION BY RANGE (id);
     CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2026-01-01'))});
@@ -194,7 +189,7 @@ $node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ]
     qr/not bound to a secret.*Only values that are made or read in bind it/s, 'pg_dump binds nothing');
 $node->safe_psql('early', 'DROP TABLE parts');
 
-# Returns SQL that waits until this many sessions wait for a lock, for at most a minute.
+# Returns SQL that waits, at most a minute, until this many sessions wait for a lock.
 sub until_waiting {
     my ($sessions) = @_;
     return <<"SQL";
@@ -205,7 +200,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Concurrent first uses bind the database once: each session waits for the former session.
+# Of concurrent first uses, one binds the database, and the others wait for it.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
@@ -224,7 +219,7 @@ is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a 
 $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
-# A first use waits for a dump's fingerprint that another transaction has not committed yet.
+# A first use waits while another transaction restores a fingerprint but has not committed it yet.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');
@@ -237,8 +232,8 @@ like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerpri
     '  and a first use at the same time binds nothing');
 is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
 
-# Into an unbound database, a dump with the same secret restores in any order. For another secret see
-# 412_owner_restore.pl.
+# An unbound database accepts a dump of the same secret in any order of its tables. For a dump of
+# another secret see 412_owner_restore.pl.
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
     unlink "$dumps/list";
@@ -250,7 +245,6 @@ for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $key
 }
 $template = 'template0';
 
-# A database without values of the type restores without a secret.
 configure($node, node_id => 1, max_wait => '1h');
 $node->restart;
 $node->safe_psql('early', 'DROP TABLE made');
@@ -262,7 +256,7 @@ for my $options ([], ['--jobs=2']) {
     is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  the fingerprint too');
 }
 
-# The documentation's two statements give all rows a new secret.
+# Binds the database to another secret with the two statements of the documentation.
 configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
 $node->restart;
 my ($bound) = $node->safe_psql('early', 'DELETE FROM randflake_key; SELECT randflake_bind_secret()');

@@ -1,6 +1,6 @@
-# Checks that a database is bound to the secrets of its values, whatever the clock shows. The test
-# takes the ways back from a secret that began too early. The test tries values without an entry,
-# invented identifiers, parallel operations, and servers whose secrets differ from the database's.
+# Checks that a database stays bound to the secrets of its values, whatever the clock shows.
+# Withdraws a secret that began too early. Tries values without an entry in randflake_key, invented
+# identifiers, parallel operations, and servers whose secrets differ from the database's.
 
 use Docs;
 use Randflake;
@@ -11,7 +11,7 @@ read_document('docs/rotation.md', 'test/t/353_type_binding.pl');
 my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
-# The server has the test's clock, so no test waits for a secret's time.
+# The test moves the server's clock, so it need not wait for the time of a secret.
 my $node = new_server('main', settings => {});
 my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
 configure($node, %settings);
@@ -103,12 +103,13 @@ configure($node, %settings);
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# Starts a session while the ring has one secret, so the session is certain of every value.
+# This session begins while the server has one secret, and stays open when the server gets the
+# second.
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
-# Returns the identifier of a number that the new secret does not skip.
+# Returns an identifier of this second that the new secret does not skip.
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");
@@ -184,7 +185,7 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# A reading session sees another transaction's entry without a lock or a new catalog snapshot.
+# A session that reads old values sees the entry of another transaction while the query runs.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;
@@ -215,7 +216,6 @@ my $differs = {
     hint => qr/delete them and its rows in the table "randflake_key"/ };
 sub differs {
     my ($test_name, @file) = @_;
-    # The server has used the second secret. Now the server reads, but makes no values.
     restart_with(@file);
     reads_old("$test_name: old values are read");
     error_is($node, $_, '55000', $differs, "  refused: $_")
@@ -227,7 +227,7 @@ differs('withdrawn after it was used', $secrets[0]);
 differs('replaced', $secrets[0], $begins => $secrets[2]);
 differs('moved to later', $secrets[0], $begins + 20 => $secrets[1]);
 differs('moved to earlier', $secrets[0], $begins - 20 => $secrets[1]);
-# Tries an invented identifier that the first secret reads as later.
+# To the first secret, some of these invented identifiers have a time after the second secret's.
 my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHERE (i * 1000003 + 7)::bigint::randflake IS NULL) AS s';
 error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
 restart_with($secrets[3]);
@@ -240,7 +240,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# Follows the documented way to give up the values of a secret.
+# Gives up the values of a secret as documented.
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

@@ -1,5 +1,5 @@
-# Checks the type randflake on a physical standby and on subscribers of logical replication: they
-# show the same values as the primary, and lose none.
+# Checks that a physical standby and logical subscribers show the same values of the type as the
+# primary.
 
 use Randflake;
 
@@ -72,7 +72,7 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
-# The owner of subscription and table makes the arriving values, and needs USAGE on the type.
+# Arriving values are made by the owner of the subscription and table, who needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
@@ -114,7 +114,7 @@ is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publishe
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
 
-# A first use binds the type and makes a row. Decoding sees the row with the new fingerprint.
+# The first use in an unbound database inserts the fingerprint with the row, and decoding sees both.
 my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 $publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
 $publisher->wait_for_catchup('in_whole');
@@ -123,7 +123,7 @@ is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole
     '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
 
-# An arriving row may be the first use.
+# In an unbound subscriber, the row that arrives first binds the database.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $forget);
@@ -134,7 +134,7 @@ for my $format (sort keys %subscriber) {
         '  and is there');
 }
 
-# Decoding binds no database, and needs no bound database.
+# Logical decoding works in an unbound database, and does not bind it.
 $publisher->safe_psql('whole', <<"SQL");
 SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
 BEGIN;
@@ -153,7 +153,6 @@ is($publisher->safe_psql('whole',
 is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  which binds nothing');
 $publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
-# Reads the changes as a decoding program does.
 is( $publisher->safe_psql('postgres', <<'SQL'),
 SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
 INSERT INTO made (n) VALUES (9999);
@@ -162,7 +161,7 @@ SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE da
 SQL
     "1\nt", 'logical decoding shows the identifier');
 
-# A subscriber without its secret stops. With the secret it resumes where it stopped.
+# A subscriber with a wrong secret stops. With the right secret, it resumes where it stopped.
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;

@@ -1,7 +1,6 @@
-# Replicates the type logically across a change of the secret, in both directions at once, as text
-# and in binary. A published transaction has the new secret's first value. Replication slots begin
-# before and after that value's transaction. A server without the new secret decodes everything
-# before the secret's first value.
+# Replicates the type logically in both directions, as text and in binary, while the secret changes.
+# Replication slots begin before and after the new secret's first value. A server without the new
+# secret decodes everything before this value.
 
 use Randflake;
 use RandflakeSecrets;
@@ -22,7 +21,7 @@ for my $i (0, 1) {
     configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
     $node->start;
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
-    # Each server fills its own tables and follows the tables of the other server.
+    # Each server fills its own tables, and subscribes to the tables of the other server.
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
         $node->safe_psql('postgres',
             "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
@@ -46,7 +45,7 @@ sub subscribe {
     $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
 }
 
-# A follower shows the same as the server that fills the table.
+# Checks that the subscriber shows the same rows as the server that fills the table.
 sub follows {
     my ($name, $publication, $test_name) = @_;
     my $from = other_of($name);
@@ -72,8 +71,8 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The first value of the new secret rolls back. The server publishes the next value with its
-    # entry.
+    # The transaction with the new secret's first value rolls back. The next transaction must add
+    # the new secret's entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -94,8 +93,8 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Returns how many of a server's rows a slot has, and whether the tables have each identifier.
-sub decoded {
+# Decodes a server's changes in a slot. Returns whether there are 100, and whether all are in the
+# tables.
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");
 WITH shown AS (
@@ -118,7 +117,7 @@ SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-# A walsender sends the initial copy, which has values of both secrets.
+# The initial copy has values of both secrets.
 for my $name (@names) {
     $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
 }

@@ -8,7 +8,7 @@ read_document('docs/type.md', 'test/t/356_type_partitions.pl');
 my $node = new_server('main', settings => { node_id => 1, node_count => 4, secret => random_secret(), max_wait => '1h' });
 my $sql = sub { return $node->safe_psql('postgres', join ';', @_) };
 
-# The document's example detaches January 2026, so the clock shows this month.
+# The page's example detaches January 2026, so the clock shows this month.
 my $january = 1768478400;    # 2026-01-15 12:00
 clock_runs_from($node, $january);
 start_under_clock($node);
@@ -44,7 +44,7 @@ error_is($node,
 
 # --- pruning ---------------------------------------------------------------------------------
 
-# Returns the partitions in a plan, and the partitions that the run scanned.
+# Returns the partitions that the run scanned, and how many subplans it removed.
 sub looked_at {
     my ($query, @before) = @_;
     my $plan = $sql->('SET enable_seqscan = on', @before, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
@@ -74,7 +74,7 @@ like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SE
 like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
     '  as an integer is');
 
-# The cast of a number stays STABLE in stored expressions, and needs the privilege.
+# An index cannot store the cast of a number, because the cast is STABLE. The cast needs EXECUTE.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
     { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
 $sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');

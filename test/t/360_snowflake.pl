@@ -1,5 +1,4 @@
-# Tests snowflake_generate() and its settings: named and described layouts, node ids that do not
-# fit, times that end, malformed settings, exhaustion, order, recovery.
+# Tests snowflake_generate() and its settings.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -19,8 +18,8 @@ is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() >
 
 # --- layouts -----------------------------------------------------------------------------------
 
-# Makes identifiers after a restart with this layout. Checks that the identifiers are positive and
-# distinct, and have this time and these node ids.
+# Makes identifiers after a restart with this layout. Checks that they are positive and distinct,
+# with the current time and the server's node ids.
 sub generates {
     my ($layout, %settings) = @_;
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
@@ -37,7 +36,7 @@ sub generates {
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
-    # Allows a second, because a tick may have begun before.
+    # Allows a second, because the unit of time may have begun before.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
 }
@@ -104,8 +103,8 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# A node id has 4096 numbers a millisecond. The clock stands still until a session has used all
-# numbers of one or three node ids, and waits.
+# A node id has 4096 numbers a millisecond. The clock stands still until two sessions have used all
+# numbers of all node ids and wait.
 for my $count (1, 3) {
     my $full = new_server("full$count",
         settings => { node_id => 7, node_count => $count, max_wait => '1h' });
@@ -126,7 +125,7 @@ for my $count (1, 3) {
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    # The tables lack batches that the server dropped when the clock ticked or a statement ended.
+    # The server discards unused numbers of a batch at the end of a statement or of a unit of time.
     is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
@@ -139,7 +138,7 @@ SQL
     $full->stop;
 }
 
-# Half a second has two numbers: further calls wait, end on cancellation, and fail after max_wait.
+# Half a second has two numbers. Further calls wait, can be canceled, and fail after max_wait.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
@@ -160,7 +159,7 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# Each statement makes one identifier, which is larger than the one before, and skips no number.
+# Each identifier is greater than the one before, although each comes from a statement of its own.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
