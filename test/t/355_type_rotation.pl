@@ -95,6 +95,7 @@ SQL
 
 # Decodes a server's changes in a slot. Returns whether there are 100, and whether all are in the
 # tables.
+sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");
 WITH shown AS (
