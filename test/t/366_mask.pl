@@ -1,6 +1,4 @@
-# Tests masks and 53-bit identifiers as in docs/masking.md: known answers in every encoding, the
-# recipes, the JavaScript program, privileges, a standby, node ids that do not fit, a further
-# secret.
+# Tests masks and 53-bit identifiers as described in docs/masking.md.
 
 use Docs;
 use JSON::PP ();
@@ -57,7 +55,8 @@ for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')"
 error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',
     { message => qr/prefix "cus"/, detail => qr/"cus_"/ }, 'another prefix');
 
-# The program reads numbers, and prints the mask and the unmasked number of each number.
+# The program reads numbers. It prints each number's mask, and the number that it gets from the
+# mask.
 my @numbers = map { $_ <= 2000 ? $_ : int(rand 1 << 27) << 26 | int(rand 1 << 26) } 1 .. 9999;
 push @numbers, $largest;
 my $masks = join ', ', map { "$_" } @numbers;

@@ -1,6 +1,6 @@
-# Runs COPY FROM into tables whose defaults make identifiers. Checks that COPY inserts many rows at
-# once, as with bigserial, and gives each row its own identifier. No other statement may use the
-# twin functions of COPY.
+# Runs COPY FROM into tables whose defaults make identifiers. COPY must insert many rows at once, as
+# with bigserial, and must give each row its own identifier. No other statement may use the
+# "_in_copy" variants of the functions.
 
 use Randflake;
 
@@ -8,7 +8,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Each form has its type and a default from a sequence that takes as many bytes.
+# Each form has its type, and a sequence's default of the same type or size for comparison.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -22,7 +22,7 @@ append_to_file($rows, join '', map { "$_\n" } 1 .. 1000);
 append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 
-# Runs the statements. Checks that the query's only column then has this many distinct values.
+# Runs the statements. Checks that the only column of the query has this many distinct values.
 sub makes_distinct {
     my ($sql, $query, $count, $test_name) = @_;
     $node->safe_psql('postgres', $sql);
@@ -32,8 +32,8 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Returns how many bytes of WAL a COPY into a new table writes. Takes the lesser of two runs,
-# because other processes may write WAL.
+# Returns how many bytes of WAL a COPY into a new table writes: the lesser of two runs, because
+# other processes may write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
@@ -95,7 +95,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # Each case has the trigger's action for the first row, and a name.
+    # Each case is a statement that the trigger runs for the first row, and a name.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],
@@ -174,7 +174,7 @@ COPY made (n) FROM '$rows' WHERE randflake_generate() % 2 = 0;
 SQL
 my ($chosen, $logged) = split /\|/,
   $node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
-# Allows ten standard deviations.
+# Both bounds are about ten standard deviations.
 cmp_ok(abs($chosen - 500), '<', 160, "WHERE takes about a half: $chosen of 1000");
 cmp_ok(abs($logged - $chosen / 2), '<', 130, "  and a trigger's condition a half of these: $logged");
 
@@ -202,13 +202,13 @@ SQL
         "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
-        # Minor versions raise different errors of this list.
+        # The error depends on the minor version of PostgreSQL.
         like(error_of($node, "SELECT ${name}_in_copy($argument)")->{text}, qr/ERROR: +(?:42883|42846|0A000):/,
             "  no role can call ${name}_in_copy($argument)");
     }
 }
 
-# A default works without a privilege on the schema of its function.
+# A default works for a role that may not use the schema of the function.
 $node->safe_psql('postgres', 'CREATE DATABASE schemas');
 $node->safe_psql('schemas', <<'SQL');
 CREATE SCHEMA hidden;
@@ -237,8 +237,8 @@ COPY many FROM '$many';
 CREATE PUBLICATION many FOR TABLE many;
 SQL
 
-# Returns how many bytes of WAL a subscriber writes for the initial copy of 100,000 rows. Its
-# publisher lacks the column.
+# Returns how many bytes of WAL a subscriber writes for the initial copy of 100,000 rows. The
+# published table lacks the identifier, so the subscriber makes it.
 sub wal_of_initial_copy {
     my ($type, $default) = @_;
     my $before = $subscriber->safe_psql('postgres', <<"SQL");
@@ -266,8 +266,8 @@ for my $form (@forms) {
         '100000|100000', '  and all are distinct');
 }
 
-# A trigger of a subscriber's table adds columns to another table, during the initial copy and again
-# when the subscriber applies rows.
+# A trigger on the subscriber's table adds columns to another table: once during the initial copy,
+# and once when the subscriber applies rows.
 my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $initial = join ', ', map { "ADD COLUMN initial_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $applied = $initial =~ s/initial_/applied_/gr;

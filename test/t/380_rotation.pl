@@ -1,7 +1,6 @@
-# Changes the secret while two servers work for eight clients each. Checks that no call fails, that
-# no identifier comes twice, and that both servers decode all identifiers. Servers with only one of
-# the secrets check the rule. Then the test turns to the type: old values stay the same, the
-# database learns of the new secret by itself, and a dump needs both.
+# Changes the secret of two servers under load. Checks that no call fails, that no identifier comes
+# twice, and that both servers decode all identifiers. Then checks the type: old values stay the
+# same, the database gets the new secret's entry by itself, and restoring a dump needs both secrets.
 
 use Docs;
 use Randflake;
@@ -25,7 +24,6 @@ sub server {
 }
 
 my @nodes = map { server("server$_", 10 * $_) } 1, 2;
-# These servers have one secret each.
 my @alone = map { server("alone$_", 100 + $_, secrets => [ $secrets[$_] ]) } 0, 1;
 
 for my $node (@nodes) {
@@ -75,7 +73,7 @@ INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
 my $duration = 34;
-# These sessions plan statements with identifiers before the change, and run them after it.
+# A session prepares statements with identifiers before the change, and executes them after it.
 my ($found, $found_text) =
   split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
 my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
@@ -95,7 +93,7 @@ for my $node (@nodes) {
         IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
     push @clients, \%client;
 }
-# COPY reads rows all the time, in pieces of 64 kB.
+# COPY reads rows throughout the change, in pieces of 64 kB.
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
         'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
@@ -129,7 +127,7 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # --- all identifiers -----------------------------------------------------------------------------
 
-# Casts values of the type to bigint, because both forms take numbers from the same slots.
+# Identifiers of the type count as bigint, because both types take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
@@ -159,7 +157,7 @@ for my $what (qw(single many copied ordered hashed)) {
     cmp_ok($after, '>', 0, "$what: $after after it");
 }
 
-# Asks a server for a value of each identifier or number, in the order of the list.
+# Evaluates an expression on a server for each row, and returns the values in the order of the rows.
 sub ask {
     my ($node, $expression, @rows) = @_;
     my $file = "$work/rows";
@@ -186,7 +184,8 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# The server skips exactly the numbers whose identifiers the first secret reads as earlier times.
+# Under the second secret, the server skips exactly the numbers whose identifiers the first secret
+# would decode to a time before the change.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =
@@ -247,7 +246,7 @@ FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_f
 SQL
 }
 
-# Only an ordinary role uses this database.
+# Only an ordinary role makes values in this database.
 my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
 is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,
@@ -284,7 +283,7 @@ my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY
 my ($good, $errors) = restored($nodes[1]);
 ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
 is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
-# Restores the fingerprints first and their copies last, as parallel jobs may do.
+# Restores randflake_key first and randflake_key_check last, as parallel jobs may do.
 my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
 my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
 $list =~ s/^(?=.* TABLE DATA )/$data{randflake_key}/m or die 'no data';
@@ -297,7 +296,7 @@ my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
 $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
-# Duplicates an entry, as concurrent sessions may do. Messages name the entry once.
+# Concurrent sessions may insert an entry twice. Messages must still name it once.
 $alone[0]->safe_psql('restored', <<"SQL");
 DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
 INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');

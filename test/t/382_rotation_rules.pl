@@ -1,6 +1,5 @@
-# Checks which files of secrets are valid, and when a server accepts a further secret: while it
-# runs, at a start, after a crash, and with leased node ids. After a refusal the server keeps the
-# former secrets, and no message has a digit of a secret.
+# Checks which files of secrets are valid, and when a server accepts a further secret. After a
+# refusal the server keeps its secrets, and no message reveals a secret.
 
 use Randflake;
 use RandflakeHistory;
@@ -18,7 +17,7 @@ my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20
 configure($node, %settings);
 write_secrets($node, $secrets[0]);
 
-# Writes lines, in which S1 .. S9 stand for the secrets.
+# Writes the text to the file of secrets, with secret number N in place of SN.
 sub write_lines {
     my ($text) = @_;
     $text =~ s/S(\d+)/$secrets[$1 - 1]/g;
@@ -35,7 +34,7 @@ sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret
 
 # --- the file ------------------------------------------------------------------------------------
 
-# The unit tests of files have every malformed text; test/t/010_settings.pl has other files at a start.
+# The unit tests try every malformed text. test/t/010_settings.pl tries other files at a start.
 write_lines("S1\nS2\n");
 my $log = refuses_to_start($node, \%settings,
     qr/"randflake\.secret_file" does not hold a valid secret.*Line 2 is wrong.*followed by/s, 'refused at a start: a line without a time');
@@ -72,14 +71,13 @@ is($early->{sqlstate}, '55000', 'a time in the past is refused');
 like($early->{message}, qr/secret 2 of "randflake\.secret_file" begins too early/, '  by number');
 my ($earliest) = $early->{detail} =~ /the earliest possible time is (.*)\.$/;
 $earliest = $node->safe_psql('postgres', "SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
-# max_clock_skew takes two seconds, and a window three.
 cmp_ok($earliest, '>', $asked_at + 2, '  and the earliest possible time is after the tolerated difference');
 cmp_ok($earliest, '<', time + 6, '  and soon');
 for my $from (int time, int(time) + 1) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
 }
-# A written end beyond the clock also limits the time of a new secret.
+# A new secret must begin after the written end of the window, even if the clock is before this end.
 $node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();
@@ -115,7 +113,6 @@ push @ids, generate();
 
 # --- a start -------------------------------------------------------------------------------------
 
-# The operator can withdraw, move and replace a secret that has not begun.
 $node->stop;
 write_secrets($node, $secrets[0], $soon + 5 => $secrets[4]);
 $node->start;
@@ -123,12 +120,11 @@ push @ids, generate();
 is(secrets(), '1current 2future', 'secrets that have not begun are replaced with a restart');
 is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), '', '  without a problem');
 
-# A secret keeps the seconds in which the server used it.
 $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-# Starts with a file, and returns identifiers or the error.
+# Starts the server with a file, and makes an identifier, or checks the refusal.
 sub start_with {
     my ($good, $name, @file) = @_;
     $node->stop if -e $node->data_dir . "/postmaster.pid";
@@ -202,14 +198,14 @@ $coordinator->stop;
 
 # --- a waiting session ---------------------------------------------------------------------------
 
-# A session has used up the second, and gets its next numbers after the new secret begins.
+# A session uses up a second, and waits until the new secret has begun.
 my $waiting = new_server('waiting', settings => {});
 my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
 configure($waiting, %of_waiting);
 write_secrets($waiting, $secrets[0]);
 start_under_clock($waiting);
 $waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-# Other servers may have used later times than a clock that was set back.
+# The clock was set back, so servers may already have used later times than the clock shows.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
 sleep 0.1 while time < $announced + 1;

@@ -1,6 +1,6 @@
-# Changes the secret where servers lease node ids. Servers with the new secret go on. Servers
-# without the new secret stop at its time, and resume without a restart once they have it. The
-# coordinator may learn of a secret too late, and forget one that has not begun.
+# Changes the secret of servers that lease node ids. A server with the new secret continues. A
+# server without it stops when the secret begins, and resumes without a restart once it has the
+# secret. The coordinator may learn of a secret too late.
 
 use Docs;
 use Randflake;
@@ -10,11 +10,12 @@ use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
-# Leases are long enough for renewals on a busy machine, because no call may fail here.
+# No call may fail here, so leases are long enough for renewals on a busy machine.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 
-# The coordinator has all secrets, because it decodes the identifiers of all servers. It makes none.
+# The coordinator makes no identifiers, but has all secrets to decode the identifiers of all
+# servers.
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
 write_secrets($coordinator, $secrets[0]);
 configure($coordinator, secret_file => secret_path($coordinator));
@@ -51,7 +52,7 @@ sub sleep_until {
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
 
-# Waits until a server's active lease fulfils this condition on the coordinator.
+# Waits until the coordinator shows an active lease of this server with this condition.
 sub coordinator_shows {
     my ($node, $condition, $test_name) = @_;
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
@@ -110,7 +111,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns the Unix seconds in which a server's clients received identifiers, and their counts.
+# Returns each Unix second in which the server made identifiers for its clients, and their number.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };
@@ -150,7 +151,7 @@ is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
 
 # --- a withdrawn secret ---------------------------------------------------------------------------
 
-# Uses long leases, so that the next renewal is minutes away.
+# Leases are long, so the next renewal is minutes away.
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
 configure_holder($first, lease_duration => '10min');
 $first->reload;

@@ -1,7 +1,7 @@
-# Runs a leasing server that lacks a secret of the others. The coordinator's answer says so. From
-# then on the server refuses to read identifiers that the missing secret may have made, because
-# stored values would change their meaning. The server refuses them after a crash, after a restart
-# without the coordinator, with static node ids and in a base backup, until it has the secret.
+# Runs a leasing server that lacks a secret of the other servers, and learns this from the
+# coordinator. From then on the server refuses to decode identifiers that the missing secret may
+# have made, because it would decode them wrongly. It refuses them until it has the secret, also
+# after crashes and restarts, with static node ids, and in a base backup.
 
 use Randflake;
 use RandflakeHistory qw(crash_backend);
@@ -39,7 +39,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 my $from = int(time) + 40;
 my @ring = ($secrets[0], $from => $secrets[1]);
-# A user may send an identifier that this server's secret reads as of that time.
+# A user may send any number. The server's only secret decodes this one to the time of the change.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
 my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
@@ -49,7 +49,7 @@ my $lacks = { message => qr/^this server lacks a secret that is in use$/,
     detail => qr/^The coordinator has one from .* on\. What this server reads as made then or later, or under no secret, may be something else\.$/,
     hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/ };
 
-# Waits until the server refuses this identifier.
+# Waits until the server refuses to decode this identifier.
 sub knows {
     my ($node, $test_name) = @_;
     my $sql = "SELECT randflake_generated_at($future)";
@@ -77,7 +77,7 @@ my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") 
 my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-# Checks that all functions that read identifiers refuse these, and that all other functions work.
+# Checks that the server refuses the new identifiers, but reads its own values and bounds as before.
 sub refuses {
     my ($node, $test_name) = @_;
     my $id = $ids[0];
@@ -120,7 +120,7 @@ refuses($standby, 'a base backup that is a standby');
 
 # --- the added secret -----------------------------------------------------------------------------
 
-# Checks that the server with the added secret reads the same as the other server.
+# Checks that a server with the added secret decodes the new identifiers as their maker does.
 sub reads {
     my ($node, $test_name) = @_;
     my $list = join ',', @ids;
@@ -143,7 +143,7 @@ write_secrets($lacking, @ring);
 $lacking->restart;
 reads($lacking, 'static, started with it');
 $lacking->stop;
-# Restores the backup, which leases and lacks the secret.
+# Restores the backup of the server that leases node ids and lacks the secret.
 my $again = PostgreSQL::Test::Cluster->new('again');
 $again->init_from_backup($lacking, 'lacking');
 write_secrets($again, $secrets[0]);

@@ -1,14 +1,13 @@
 # Checks that the documentation works. Every SQL block of README.md and docs/*.md runs as printed,
-# in order, on a server with one node id. A page marks blocks that another test runs, or that no
-# test can run (see lib/Docs.pm). Links have targets. Files, SQL objects, settings, metrics and
-# messages that a page mentions exist.
+# in order, unless the page marks it otherwise (see lib/Docs.pm). Links have targets, and every
+# file, SQL object, setting, metric and message that a page mentions exists.
 
 use Docs;
 use Encode qw(decode encode);
 use File::Basename;
 use Randflake;
 
-# Runs the remaining blocks on their own server, so that documents do not affect each other.
+# Runs a page's blocks on a server of its own, so that pages do not affect each other.
 sub run_blocks {
     my ($file, @blocks) = @_;
     my $node = start_server(basename($file, '.md'),
@@ -27,7 +26,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test that a block names reads the page. Each test checks that it uses its blocks.
+# Checks that the test named by a block reads the page and fails if it leaves a block out.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
@@ -36,14 +35,14 @@ sub check_runner {
           && $source =~ /^every_block_was_used\(\);$/m, "$where: $test runs $block->{name}");
 }
 
-# Returns the anchors of the headings, by GitHub's rules: repeated anchors get a number.
+# Returns the anchors of the headings as GitHub makes them. A repeated anchor gets a number.
 sub anchors_of {
     my %seen;
     return map { my $anchor = lc s/[^\w\s-]//gr =~ tr/ /-/r; my $n = $seen{$anchor}++; $n ? "$anchor-$n" : $anchor }
       slurp_file($_[0]) =~ s/^\s*```.*?^\s*```$//gmsr =~ /^#+ (.+)$/mg;
 }
 
-# Checks links of the form [text](target), and reports links of any other form.
+# Checks links of the form [text](target). Reports links of any other form as broken.
 sub check_links {
     my ($file, $text) = @_;
     my @broken = $text =~ s/^\s*```.*?^\s*```$|`[^`]+`//gmsr =~ /(\]\[.*|<(?:a|img) .*|\]\((?![^()\s]+\)).*|^\[.*\]: .*)/mg;
@@ -57,12 +56,11 @@ sub check_links {
     is("@broken", '', "$file: links within the project lead somewhere");
 }
 
-# Pages named in sources, scripts, messages and comments exist.
 my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($file) =~ m{\b(docs/[\w/.-]*\.(?:md|svg|yml))}g }
   grep { -f } map { glob } qw(META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl);
 is("@pages", '', 'pages that the sources name exist');
 
-# Joins the strings in C++ and SQL that span several lines.
+# Collects all strings of the sources. A string in C++ may span several lines.
 my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.{yml,json} src/*/*/*.{h,cpp}';
 my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
   $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
@@ -71,7 +69,7 @@ my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
 
-# Returns whether a text is a message with its values, or consists of parts of messages.
+# Returns whether a text is a message with values filled in, or consists of parts of messages.
 sub is_message {
     my ($text) = @_;
     return 1 if grep { $text =~ /^$_$/ } @patterns;
@@ -79,18 +77,17 @@ sub is_message {
     return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
 }
 
-# Checks that the sources have all names in the document.
 sub check_names {
     my ($file, $text) = @_;
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$|^randflake\.randflake$/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!(?:md|control)\b))\w+)/g;
-    # A page may name a test by its number, test/t/390.
+    # A page may name a test by its number only, as in test/t/390.
     push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !-e dirname($file) . "/$_" && !(m{^test/t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
 
-    # An ellipsis in blocks, headings and tables stands for a varying part.
+    # In quoted messages, an ellipsis stands for a part that varies.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
     push @quoted, map { s/^`\w+: |:`|`//gr } map { split /`, `/ } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
@@ -99,7 +96,8 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Returns a source's messages: strings from the pattern to a comma, semicolon or bracket.
+# Returns the messages in a source: all strings between a match of the pattern and the end of the
+# argument or statement.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
@@ -116,8 +114,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that the page of troubleshooting has each message without a hint. The page has example
-# values for messages that consist mostly of conversions.
+# Checks that docs/troubleshooting.md has each message without a hint. For a message that consists
+# mostly of conversions, the page has example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
@@ -135,7 +133,7 @@ sub check_messages {
 }
 check_messages();
 
-# Checks that messages about settings, secrets and files have a hint, where the operator can act.
+# Messages about settings, secrets and files must have a hint if the operator can do something.
 for my $file (glob 'src/pg/{main,memory,secret,server,window}/*.cpp') {
     my $text = slurp_file($file);
     my @bare;
