@@ -1,4 +1,4 @@
-// Tests every outcome of the generator's step at its edges, and the templates on real atomics.
+// Tests every outcome of NextReservation at its limits, and the templates on real atomics.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ struct Refused {
     Window window = kWindow;
 };
 
-// A refusal reserves nothing and returns the word, the clock and the window that it judged.
+// Checks that a refusal reserves nothing and returns the word, clock and window of its decision.
 void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
     for (const auto& [word, now, window] : cases)
         for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
@@ -109,21 +109,21 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
     ExpectRefused(Outcome::kClockBeforeEpoch,
                   {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
-    // A window beyond the layout does not change the outcome.
+    // The outcome is the same if the window ends after the layout's last second.
     ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
                                             {w(120, 7, 5), INT64_MAX, kLast},
                                             {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
     ExpectRefused(Outcome::kWindowClosed, {{w(120, 7, 5), 121, {0, 0}},
                                            {w(120, 7, 5), 121, {121, 121}},
                                            {w(120, 7, 5), 121, {130, 110}}});
-    // A slot without a window cannot reserve, even if the window has opened for other slots.
+    // A slot that has no window cannot reserve, even after the window has opened for other slots.
     ExpectRefused(Outcome::kNoWord, {{kEmptySlot, 121}, {kEmptySlot, 121, {1, 1u << 30}}});
     ExpectRefused(Outcome::kBeforeWindow, {{w(99, 7, kMax), 99},
                                            {w(99, 7, kMax), 0},
                                            {w(90, 7, kMax), 99},
                                            {w(90, 7, 5), 90},
                                            {w(99, 7, kMax - 1), 99}});
-    // A slot whose word lies past the window cannot reserve, whatever the clock shows.
+    // A slot whose word is past the window's end cannot reserve, whatever the clock shows.
     ExpectRefused(
         Outcome::kWindowEnded,
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});
@@ -140,7 +140,7 @@ TEST(Reserve, MovesTheWordToItsLastNumber) {
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 
-// Twice, another process takes numbers between this process's load and compare-and-swap.
+// Another process takes numbers between Reserve's load and its compare-and-swap, two times.
 TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
     int readings = 0;
@@ -176,7 +176,8 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.closed());
-    // A closed window keeps the end of the last open window.
+    // A closed window's word keeps the end of the last open window, so no window may start before
+    // it.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
 }
@@ -190,7 +191,7 @@ TEST(SealWindow, NothingUsed) {
     EXPECT_TRUE(server.closed());
 }
 
-// The next window starts two seconds after the last used second.
+// The window after a seal may start two seconds after the last used second.
 TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
@@ -204,7 +205,7 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
-// Twitter's layout counts milliseconds from an epoch inside a second of the windows.
+// Twitter's layout counts milliseconds. Its epoch is not at the start of a second of the windows.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
 constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
 constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
@@ -226,7 +227,6 @@ TEST(ClockIsBehind, ByMoreThanIsTolerated) {
     EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97, {100, 100}), 2000));
 }
 
-// Two layouts share one window.
 struct TwoFamilies {
     std::array<AtomicWord, 3> randflake{}, snowflake{};
     AtomicWord window{0};
@@ -258,7 +258,7 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(kTwitter.Unpack(server.snowflake[i].load()),
                   (Fields{kWindowStart - 1, 40 + i, 4095}));
     }
-    // Node id 1023 is Twitter's last.
+    // Twitter's layout lacks node id 1024, so this window opens for none of its slots.
     EXPECT_TRUE(server.Change(1022, {200, 300}));
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMax));
@@ -266,14 +266,14 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
-        // The layout holds the former and the new node ids, although the window's word is the same.
+        // A layout that holds every node id up to 1023 never lacks a window.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // Neither layout holds these node ids.
+    // The last of these node ids fits in neither layout.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 
-// A set has no more slots than its layout has node ids.
+// A set has at most as many slots as its layout has node ids.
 TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_EQ(kRandflake.Slots(131072), 131072u);
     EXPECT_EQ(kRandflake53.Slots(255), 255u);

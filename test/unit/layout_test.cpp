@@ -1,5 +1,3 @@
-// Packs every field at its edges over all 64 bits, and checks that Pack refuses larger values.
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,7 +23,8 @@ std::vector<uint64_t> Edges(uint64_t max) {
 }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
-    // Tries the first too large value, a value whose low bits fit, and a converted negative number.
+    // `over` gives the first value that is too large, a value whose low bits fit, and a converted
+    // -1.
     for (const uint64_t over : {uint64_t{1}, uint64_t{1} << 32, UINT64_MAX}) {
         const auto beyond = [over](uint64_t max) { return over == UINT64_MAX ? over : max + over; };
         for (const Fields& fields : {Fields{beyond(kRandflake.max_timestamp()), 0, 0},
@@ -72,7 +71,7 @@ TEST(Layout, TicksThatDoNotTileSeconds) {
     EXPECT_FALSE((Layout{500, 20, 1, 1, 1000}.tiles_seconds()));
 }
 
-// Compares windows with all ticks near them.
+// Compares each window with every tick near it.
 TEST(Layout, TicksOfAWindow) {
     for (const int64_t unit : {1, 8, 125, 500, 1000})
         for (const int64_t ticks : {0, 1, -1, 657, -2500, 4000}) {
@@ -95,7 +94,8 @@ TEST(Layout, TicksOfAWindow) {
         }
 }
 
-// The compiler rejects a time of another clock or epoch as an argument.
+// Whether A and B differ in clock, epoch or unit, so that code cannot convert, subtract or compare
+// them.
 template <typename A, typename B>
 constexpr bool kApart =
     !std::is_constructible_v<A, B> && !std::is_constructible_v<B, A> &&

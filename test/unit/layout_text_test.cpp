@@ -1,5 +1,3 @@
-// Tests valid and malformed names and descriptions of layouts, and their formatting.
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,14 +60,14 @@ TEST(LayoutText, Description) {
     EXPECT_EQ(layout.node_shift, 10);
     EXPECT_EQ(layout.sequence_shift, 0);
     EXPECT_TRUE(layout.time_first());
-    // The parser ignores blanks and the place of the epoch.
+    // Blanks do not matter, and the epoch may stand anywhere.
     EXPECT_EQ(Format(Parsed("epoch = 2017-12-21 ,\ttime= 38 : 1ms,node =15,sequence=10")),
               Format(layout));
     EXPECT_EQ(Format(Parsed("time=38:1ms,node=15,sequence=10,epoch=1513814400000")),
               Format(layout));
 }
 
-// Fields have the same order in text and identifier.
+// An identifier has its fields in the order of the text.
 TEST(LayoutText, EveryOrder) {
     const char* fields[] = {"time=30:1s", "node=17", "sequence=10"};
     for (const auto& [a, b, c] :
@@ -106,7 +104,7 @@ TEST(LayoutText, Epochs) {
     EXPECT_EQ(Parsed(WithEpoch("2010-11-04 00:00:00.05")).epoch % 1000, 50);
     EXPECT_EQ(Format(Parsed("time=41:1ms, node=10, sequence=12, epoch=253402300800000")),
               WithEpoch("253402300800000"));  // the year 10000
-    // These epochs exceed the years of <chrono>.
+    // The years of these epochs exceed those of <chrono>.
     EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=983555550055000")),
               "time=3:1s, node=0, sequence=3, epoch=983555550055000");
     EXPECT_EQ(Format(Parsed("time=3:1ms, node=0, sequence=3, epoch=253402300799999")),
@@ -114,7 +112,7 @@ TEST(LayoutText, Epochs) {
 }
 
 TEST(LayoutText, Edges) {
-    // Tries the longest possible time in each unit, and a layout without node ids.
+    // These layouts have the longest and the shortest field of time.
     EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
     EXPECT_EQ(Parsed("time=1:1s, node=31, sequence=31, epoch=0").bits(), 63);
     EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:1000ms, epoch=0")),

@@ -1,5 +1,3 @@
-// Checks which answers of the coordinator are valid.
-
 #include "core/lease/lease_answer.h"
 
 #include <gtest/gtest.h>

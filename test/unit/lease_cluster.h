@@ -1,9 +1,9 @@
-// Models coordinators in the simulation of leases: the current one, replicas and backups that can
-// replace it, and its clock.
+// Models a coordinator in the simulation of leases, with its clock and with the replicas and
+// backups that can replace it.
 //
-// The model makes the extension script's assumptions. A replaced coordinator grants no more leases.
-// At any lost transaction its clock was at most max_clock_skew ahead of its successor's. Apart from
-// that, clocks may show any time.
+// The model makes the same assumptions as the extension script. A replaced coordinator grants no
+// more leases. When a coordinator committed a transaction that its successor lacks, its clock was
+// at most max_clock_skew ahead of the successor's clock. Otherwise clocks may show any time.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace randflake::simulation {
 
-// Gives the same numbers with every library, unlike the standard distributions: SplitMix64 (Steele,
-// Lea and Flood, OOPSLA 2014). The library's engine took a third of the simulation's time.
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it gives the
+// same numbers with every library. The library's engine takes a third of the simulation's time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}
@@ -41,8 +41,8 @@ class Cluster {
 public:
     static constexpr uint64_t kFirst = 1;  // identity
 
-    // `true_ms` is the true time, which no clock shows. If identities have a time of birth, a
-    // coordinator differs from an older copy restored in its place.
+    // `true_ms` is the true time, which no clock shows. With identity_has_birth, an older copy that
+    // is restored in a coordinator's place has another identity.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
             bool identity_has_birth, const int64_t* true_ms, Random* random)
         : current_{first, {}},
@@ -58,17 +58,17 @@ public:
     bool up() const { return up_; }
     const Coordinator& coordinator() const { return current_.coordinator; }
     size_t lost_transactions() const { return lost_transactions_; }
-    // Returns whether the coordinator has granted and seen everything since its creation.
+    // Returns whether no replica, backup or new coordinator has taken over since the start.
     bool knows_all() const { return knows_all_; }
-    // Returns whether the last replica that took over had missed no transaction.
+    // Returns whether the last successor lacked no transaction.
     bool missed_nothing() const { return missed_nothing_; }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
     int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
-    // Runs a transaction, `act(coordinator)`, which returns whether it succeeds. Rolls the
-    // transaction back unless `commit` is true.
+    // Runs act(coordinator), which returns whether it succeeds. Rolls back if it fails or `commit`
+    // is false.
     template <typename Act>
     bool Transact(bool commit, Act&& act) {
         const State before = current_;
@@ -91,9 +91,9 @@ public:
 
     void TakeBackup() { backup_ = current_; }
 
-    // Fails over to a complete replica, a replica that may lack the last transactions, or an old
-    // copy. The clock is off by offset_ms, by default as far behind as possible. Returns whether a
-    // copy took over.
+    // A complete replica, a replica that lacks the last transactions, or the backup takes over. Its
+    // clock is off by offset_ms, or without a value as far behind as the assumptions allow. Returns
+    // whether the backup took over.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
@@ -115,7 +115,7 @@ public:
         return restored;
     }
 
-    // Replaces all coordinators by the result of `make(now)`: a new one, or a restored dump.
+    // Replaces the coordinator and all copies by the coordinator that `make(now)` returns.
     template <typename Make>
     void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();

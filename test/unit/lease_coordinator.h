@@ -1,9 +1,7 @@
 // Models the coordinator: the rules of the extension script's functions randflake_lease_*,
-// statement by statement, on plain data. A copy of a state is a replica, a backup or a rolled-back
-// transaction.
-//
-// The simulation of leases runs this model. Traces of the model (lease_trace.cpp,
-// test/t/230_lease_model.pl) show that functions and model give the same answers.
+// statement by statement, on plain data. The simulation of leases runs this model.
+// test/t/230_lease_model.pl compares the model's answers in the traces of lease_trace.cpp with the
+// functions' answers.
 
 #pragma once
 
@@ -20,15 +18,15 @@
 
 namespace randflake::simulation {
 
-// The model's times are plain Unix seconds, as in SQL.
+// The model counts plain Unix seconds, as the SQL functions do.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
-// Makes a chain of secrets, the records of a ring.
+// Returns a chain, which is a list of secrets with the second from which each is used.
 constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
 
-// A chain without a record stands for all malformed texts of SQL.
+// Returns whether the chain is valid. An empty chain replaces all malformed texts of SQL.
 inline bool IsChain(const SecretRecords& chain) {
     for (uint32_t i = 1; i < chain.count; i++)
         if (chain.records[i].from <= chain.records[i - 1].from ||
@@ -37,7 +35,7 @@ inline bool IsChain(const SecretRecords& chain) {
     return chain.count > 0;
 }
 
-// Returns the number of secrets that both chains begin with.
+// Returns the number of secrets at the start of both chains that are equal.
 inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     uint32_t agreed = 0;
     while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
@@ -45,7 +43,7 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     return agreed;
 }
 
-// Tests switch off each rule, and show that the coordinator needs it.
+// Each rule can be switched off, and fleet_mutants_test.cpp shows that the coordinator needs it.
 struct CoordinatorRules {
     bool wait_for_mark = true;          // leases from the mark on are not granted before it
     bool start_from_mark = true;        // no lease starts below the high-water mark
@@ -105,7 +103,8 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // A role may have all node ids of Randflake's layout, whatever layout the simulation uses.
+    // This limit is the number of Randflake's node ids, even if the simulation uses a smaller
+    // layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
@@ -121,7 +120,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // Missing values stay. A pool with only a new first node id keeps its last node id.
+    // A missing value leaves a setting unchanged. A new first node id alone moves the pool's start
+    // and keeps its last node id.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -133,14 +133,14 @@ public:
         bool nothing_lost = false;
     };
 
-    // Describes an event after which grants wait.
+    // An event after which the coordinator waits before it grants leases.
     struct Hold {
         enum class Cause : uint8_t { kTakeover, kPromotion, kAdded, kReopened, kPurge } cause;
         int64_t since;  // kForEver while the pool is closed
         int64_t longest, widest;
     };
 
-    // `identity` creates the extension at `now`.
+    // The server with this identity creates the extension at `now`.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
                 uint64_t identity, int64_t now)
         : layout_(layout), rules_(rules), pool_(pool) {
@@ -149,8 +149,8 @@ public:
             HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
     }
 
-    // Returns whether one server is a promoted standby of the other: it has the same system and the
-    // next timeline, which is in the lowest bits.
+    // Returns whether `identity` is a promoted standby of `former`: both have the same system
+    // identifier, and the timeline, which is in the lowest bits, is the next one.
     bool Promoted(uint64_t former, uint64_t identity) const {
         return former != kNone && former >> 32 == identity >> 32 &&
                (rules_.promoted_once
@@ -158,7 +158,7 @@ public:
                     : former < identity);
     }
 
-    // Rolls back a refused or broken transaction, but keeps sequences.
+    // Rolls back a refused or failed transaction. Sequences keep their values, as in PostgreSQL.
     void RollBackTo(const Coordinator& before) {
         const Coordinator after = *this;
         *this = before;
@@ -170,8 +170,8 @@ public:
         about_secrets_ = after.about_secrets_;
     }
 
-    // Creates the extension, also when another server restores a dump of this coordinator. A dump
-    // has tables and lease ids, but lacks the takeover's time and the roles' grants.
+    // Creates the extension, or restores a dump of it on another server. A dump has tables and
+    // lease ids, but not the takeover's time and the counts of grants per role.
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
         takeover_identity_ = identity;
@@ -179,7 +179,7 @@ public:
         taken_over_ = false;
     }
 
-    // Sets `look` to the result of the look by the coordinator's server.
+    // Adds to `look` what the coordinator's own server finds in the coordinator's tables.
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
@@ -205,10 +205,10 @@ public:
     void Serve(const Static& nodes) { static_ = nodes; }
 
     Refusal refusal() const { return refusal_; }
-    // Returns whether the last call failed because of the holder's secrets.
+    // Returns whether the coordinator refused the last call because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }
 
-    // `chain` has the holder's secrets.
+    // `chain` is the holder's chain of secrets.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
                                       const Incarnation& incarnation, int64_t nodes,
                                       int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -275,7 +275,7 @@ public:
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
-    // Returns the last second of the renewed lease.
+    // Returns the last second of the renewed lease, or nothing if the coordinator refuses.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
                                  int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -305,13 +305,14 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // After a later lease of some of these node ids, other holders may have leased the rest.
+        // If a later lease has had some of these node ids, other holders may have leased the
+        // others.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // The holder keeps its lease, and may get the secret.
+        // A holder that lacks a secret keeps its lease to the present end, and may load the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -328,7 +329,7 @@ public:
         return renewed.end - 1;
     }
 
-    // Without `last_used` the holder used nothing, which counts as the first second.
+    // Without `last_used` the holder used nothing. The lease still keeps its first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -364,7 +365,7 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    // Returns when the node ids that left the pool become free, or 0 if they are free.
+    // Returns when the node ids that leave the pool become free, or 0 if they are free already.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;
@@ -443,7 +444,8 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from this Unix second on. A missing fingerprint stands for malformed text.
+    // Adds a secret that begins at the Unix second `from`. No fingerprint represents malformed
+    // text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -473,7 +475,8 @@ public:
         return true;
     }
 
-    // Returns the first second that leases can reach only if holder and pool agree about it.
+    // Returns the earliest second at which a secret may be added or removed, because no lease
+    // reaches it.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -485,7 +488,8 @@ public:
         return earliest;
     }
 
-    // Returns the Unix second at which a holder of these secrets must stop.
+    // Returns the Unix second of the first difference between the holder's chain and the
+    // coordinator's. No lease to this holder may reach that second.
     int64_t StopsAt(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         const int64_t missing = rules_.stops_at_missing ? FromOf(chain_, agreed) : kForEver;
@@ -493,7 +497,7 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
-    // Returns the Unix second of the first secret that a holder of these secrets lacks.
+    // Returns the Unix second of the first secret that a holder with this chain lacks.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         if (agreed == 0 || agreed == chain_.count)
@@ -504,12 +508,13 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
-    // Returns the mark as randflake_lease_share_pool does.
+    // Returns the second before which the coordinator grants nothing, or 0 if the pool is
+    // untouched.
     int64_t Mark(uint64_t identity, int64_t now) {
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Includes a takeover that the coordinator has noted, but no change of the pool has written.
+    // Includes the hold-off of a takeover that has been noted, but not yet written to the pool.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -520,7 +525,7 @@ private:
     static constexpr uint64_t kNone = 0;
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
     static constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
-    // SQL has this horizon whatever layout the simulation uses.
+    // The SQL functions use this limit, even if the simulation uses a smaller layout.
     static constexpr int64_t kSqlHorizon = ToUnix(kNoSecond).count;
 
     std::nullopt_t Refuse(Refusal refusal) {
@@ -538,7 +543,7 @@ private:
         return false;
     }
 
-    // Returns the start of the secret after the first `count`.
+    // Returns the start of the first secret after the first `count` secrets.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
         return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
@@ -553,7 +558,7 @@ private:
                               : rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
         return hold.since + hold.longest + skews * hold.widest + 1;
     }
-    // Returns until when grants wait, once the pool is open.
+    // Returns the second at which all waits end. Waits for a closed pool have no end yet.
     int64_t Until() const {
         int64_t until = 0;
         for (const Hold& hold : holds_)
@@ -570,12 +575,12 @@ private:
         holds_.push_back({cause, since, longest, widest});
     }
 
-    // Returns the hold-off since the takeover.
     Hold HeldOff() const {
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Returns the mark as randflake_lease_share_pool does. With `make` it assumes a pool.
+    // Models randflake_lease_share_pool, which returns the mark. `make` treats a missing pool as
+    // present.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
@@ -593,7 +598,7 @@ private:
     }
     bool HoldsOff() const { return rules_.hold_off && (taken_over_ || rules_.creation_counts); }
 
-    // Locks the pool as randflake_lease_lock_pool does.
+    // Models randflake_lease_lock_pool.
     void LockPool(uint64_t identity, int64_t now) {
         const int64_t mark = SharePool(identity, now, true);
         if (identity == identity_ && mark == high_water_)
@@ -640,8 +645,8 @@ private:
                first < static_.first_node_id + static_.node_count;
     }
 
-    // Returns the first free node ids, or a negative number. The functions choose other node ids,
-    // which test/t/232_lease_pool.pl tests. No rule depends on the choice.
+    // Returns the first node id of a free range, or -1. The SQL function chooses another free range
+    // (test/t/232_lease_pool.pl), but no rule depends on the choice.
     int64_t FindNodes(int64_t nodes, int64_t now) const {
         for (int64_t first = pool_.first_node_id;
              first + nodes <= pool_.first_node_id + pool_.node_count; first++)
@@ -665,7 +670,7 @@ private:
     uint64_t identity_ = kNone;  // the last to change the pool
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, count in it
     Static static_{0, 0};
-    // Models the sequence randflake_lease_takeover: the time of creation or takeover.
+    // The sequence randflake_lease_takeover: the time of the creation or of the last takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;

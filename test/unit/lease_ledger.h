@@ -1,11 +1,11 @@
-// The judge of the simulation: which grants there were, and which numbers were used. Every node id
-// and second belongs to at most one grant, ever. Every number of a leasing server lies in a grant
-// of that server, and every other number in no grant of a running server. No two servers use the
-// same second of a node id, and every number is reserved once. Where secrets change, no identifier
-// is issued twice, and in the end each decodes to its number. And no server takes a lease that ends
-// later than it asked for by its clock.
-//
-// Here each start of shared memory makes another server.
+// Checks the simulation's invariants from all grants and all used numbers. Each start of shared
+// memory counts as another server. The invariants are:
+// - A second of a node id belongs to at most one grant, unless the grant gives it back.
+// - A leasing server uses only numbers in its own grants. Another server uses no number in a grant
+//   of a running server.
+// - No two servers use the same second of a node id, and no number is reserved twice.
+// - Where secrets change, no identifier is issued twice, and each identifier decodes to its number.
+// - No server takes a lease that ends later than the server requested, by its own clock.
 
 #pragma once
 
@@ -22,14 +22,12 @@
 
 namespace randflake::simulation {
 
-// How often the user of a node id changed.
 struct Handovers {
     size_t taken_over = 0;                              // by a server of another name
     size_t failed_back = 0;                             // the same, by a former user of the node id
     size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
 };
 
-// What servers did.
 struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
@@ -39,11 +37,10 @@ struct ServerEvents {
     size_t declined = 0;     // leases and renewals that end later than was asked for
     size_t kept_behind = 0;  // that were kept, because this server's clock is behind
     size_t refused_starts = 0;
-    // Ranges of node ids that were left for another one, that had been used before, or that was not
-    // possible for the floor alone
+    // left_ranges: changes to another range of node ids. entered_again: changes to a range used
+    // before. floor_waits: times when only the floor prevented a change.
     size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
 
-    // Around secrets.
     size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
     size_t refused_reloads = 0;
     size_t unheard_answers = 0;       // because a secret was added since the request
@@ -53,7 +50,7 @@ struct ServerEvents {
     size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
 };
 
-// A layout that shares the window, in which half of the node ids do not fit.
+// Returns the layout of the second set of slots, which holds only half of the node ids.
 inline Layout NarrowOf(const Layout& numbers) {
     return {.epoch = numbers.epoch,
             .timestamp_bits = numbers.timestamp_bits,
@@ -64,7 +61,7 @@ inline Layout NarrowOf(const Layout& numbers) {
 
 class Ledger {
 public:
-    // Leases are in the seconds of `layout`; numbers have any layout.
+    // `layout` has ticks of a second, for leases. `numbers` is the layout of the servers' numbers.
     Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
           numbers_layout_(numbers),
@@ -74,15 +71,14 @@ public:
           used_(uint64_t{1} << numbers.bits()),
           used_narrow_(uint64_t{1} << narrow_layout_.bits()) {}
 
-    // A start of the server with this name, from 0 to 31.
+    // Registers a start of the server with this name. Names are 0 to 31.
     uint32_t NewServer(int64_t name) {
         starts_.push_back({name, true});
         return static_cast<uint32_t>(starts_.size());
     }
-    // The server is gone for good, and so is the unused rest of its grants.
+    // The server has ended, and will not use the rest of its grants.
     void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
-    // A new grant of that server.
     int Grant(uint32_t server) {
         holders_.push_back(server);
         names_.push_back(starts_[server - 1].name);
@@ -90,16 +86,17 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // The grant whose holder chose this incarnation; 0 until it is set.
+    // Returns the grant that the holder requested with this incarnation. The caller sets it if it
+    // is 0.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
-    // The name of the server that was granted it.
+    // Returns the name of the server that got the grant of this incarnation.
     int64_t GrantedTo(const Incarnation& incarnation) {
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
     }
-    // That server goes on with the grant.
+    // Another start of a server resumes the grant.
     void Resume(int grant, uint32_t server) {
         if (grant == 0) {
             Fail() << "a lease is resumed that nobody was granted";
@@ -112,7 +109,8 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Why a grant, or all that this server has, as people call it, may have come to nothing.
+    // Notes a legitimate reason why a server may lose a grant, or all grants of the servers of a
+    // name.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -122,8 +120,10 @@ public:
             if (starts_[holders_[i] - 1].name == name)
                 lost_[i] = why;
     }
-    // Whether an all-knowing server could use this second of a node id: by a grant, which it or a
-    // start of it that is gone was given, or as its own. Nobody else used the second.
+    // Returns whether a server that knew everything could use this second of a node id. No other
+    // server may have used the second. A leasing server needs a grant of its own, or of an earlier
+    // start of it that has ended. With static node ids, any grant must belong to this server or to
+    // one that has ended.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -139,11 +139,11 @@ public:
     void MayBeLeasedTo(int64_t end) { last_claimed_ = std::max(last_claimed_, end); }
     int64_t last_claimed() const { return last_claimed_; }
 
-    // The latest second that the clock of any server has shown to it.
+    // Notes a second that a server's clock has shown. latest() is the latest of all servers.
     void Showed(randflake::Second second) { latest_ = std::max(latest_, second); }
     randflake::Second latest() const { return latest_; }
 
-    // The grant has these node ids in the seconds [start, end).
+    // Records that the grant has these node ids in the seconds [start, end).
     void Claim(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         MayBeLeasedTo(end);
         ForEach(first_node, nodes, start, end, [&](int64_t node, int64_t second, int& owner) {
@@ -153,13 +153,12 @@ public:
         });
     }
 
-    // A server took a lease to this end, which is later than requested.
+    // A server took a lease that ends at `end`, later than the server requested.
     void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
-    // Another violation.
     void Violated(const std::string& what) { Fail() << what; }
 
-    // The grant gives back its part of these seconds, which its holder may know only partly.
+    // Returns the grant's part of these seconds to the coordinator. Other grants may have the rest.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)
@@ -167,7 +166,7 @@ public:
         });
     }
 
-    // A holder claims that these seconds were not and will not be used under its lease.
+    // Checks a holder's claim that nobody has used these seconds under its lease.
     void Unused(int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         for (int64_t node = first_node; node < first_node + nodes; node++)
             for (int64_t second = start; second < end; second++)
@@ -187,7 +186,7 @@ public:
         narrow_numbers_++;
     }
 
-    // A reserved number leaves a server as this identifier.
+    // A server issues this identifier for a reserved number.
     void Issue(uint64_t raw, uint64_t id) {
         ids_.resize(used_.size());
         if (ids_[id] != 0)
@@ -198,7 +197,7 @@ public:
         issued_++;
     }
 
-    // A server with all secrets decodes the issued identifiers.
+    // Checks that a server with all secrets decodes every issued identifier to its number.
     void DecodeAll(const ToyRing& ring) {
         for (uint64_t id = 0; id < ids_.size(); id++) {
             if (ids_[id] == 0)
@@ -215,7 +214,7 @@ public:
     }
     size_t issued() const { return issued_; }
 
-    // The first violation, or empty.
+    // Returns the first violation, or an empty text.
     std::string violation() const {
         const std::string all = violations_.str();
         return all.substr(0, all.find('\n'));
@@ -226,7 +225,7 @@ public:
     const Handovers& handovers() const { return handovers_; }
 
 private:
-    // Of a node id.
+    // One second of a node id.
     struct Second {
         int owner = 0;      // the grant that has it, 0 for none
         uint32_t user = 0;  // the server that used it, 0 for none
@@ -258,7 +257,7 @@ private:
     void UseOf(const Layout& layout, std::vector<bool>* all_used, uint32_t server, bool leases,
                uint64_t raw) {
         const Fields fields = layout.Unpack(raw);
-        // Every second that the tick touches must be the server's.
+        // A tick may touch several seconds, and the server must be allowed to use each of them.
         const int64_t begins =
             layout.epoch - kWindowEpochMs + static_cast<int64_t>(fields.timestamp) * layout.unit;
         const int64_t last = FloorDivide(begins + layout.unit - 1, kSecondMs);
@@ -271,7 +270,7 @@ private:
         used = true;
     }
 
-    // Null if the layout does not hold it.
+    // Returns null if the layout lacks this node id or second.
     Second* Find(uint64_t node, int64_t second) {
         if (node > layout_.max_node_id() || second < 0 ||
             static_cast<uint64_t>(second) > layout_.max_timestamp())
@@ -291,7 +290,7 @@ private:
             }
     }
 
-    // What is wrong with this use; null for nothing.
+    // Returns what is wrong with a use of this second, or null if nothing is.
     const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
         Second* found = Find(node, second);
         if (found == nullptr)

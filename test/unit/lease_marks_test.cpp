@@ -1,6 +1,6 @@
-// Checks the mark before which a coordinator grants nothing, after every order of changes of its
-// pool. The model's mark (lease_coordinator.h) is the least correct mark, and needs each rule.
-// test/t/230_lease_model.pl shows that the extension's functions give the model's marks.
+// Checks the mark, the second before which a coordinator grants nothing, after every order of
+// changes of the pool. The mark of lease_coordinator.h must be the least safe mark, and each of its
+// rules must be necessary.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr Step kLonger = 0, kShorter = 1, kWider = 2, kNarrower = 3, kAdd = 4, k
 constexpr uint64_t kSystem = uint64_t{1} << 32;  // timelines are the lowest bits
 constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
 
-// Names node ids that may be in use although the table lacks their leases.
+// A cause for which node ids may be in use although the coordinator's table has no lease of them.
 struct Unknown {
     Step what;
     std::optional<int64_t> since;                     // not while the pool is closed
@@ -28,7 +28,7 @@ struct Unknown {
     bool leases = true;                               // false: only servers' static node ids
     bool clearable = false;  // by the operator's word that nothing was lost
 
-    // Follows the head of randflake_lease_hold.
+    // Returns the end of this use by the formula at the function randflake_lease_hold.
     int64_t Until() const {
         if (!since)
             return 0;
@@ -50,7 +50,7 @@ struct History {
         Configure({});
     }
 
-    // Rolls back a refused call.
+    // Makes a call, and rolls it back if the coordinator refuses.
     template <typename Call>
     bool Do(Call&& call) {
         const Coordinator before = coordinator;
@@ -144,7 +144,7 @@ struct History {
     std::vector<Unknown> unknown;
 };
 
-// Counts the orders of steps, and the orders in which the mark is too low or too high.
+// Counts the orders of steps, and how many end with a mark that is too low or too high.
 struct Wrong {
     size_t orders = 0, low = 0, high = 0;
     std::string first;

@@ -1,5 +1,3 @@
-// Tests leases and their holder at the edges.
-
 #include "core/lease/lease_holder.h"
 #include "core/lease/pool_look.h"
 
@@ -17,7 +15,8 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second, its second, and the end of a lease with this last second.
+    // Each case has a Unix second, the corresponding Second, and the end of a lease whose last
+    // second it is.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -41,8 +40,8 @@ TEST(Lease, GrantsThatMakeNoSense) {
         EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
     EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
     EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
-    // These grants have impossible ids, node ids, ends of node ids, ends before the start, starts
-    // without a word before them, or starts after all seconds.
+    // These grants have an impossible lease id, node id or number of node ids, end before they
+    // start, start at second 0, or start after the last second.
     constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
     const LeaseGrant senseless[] = {
         {0, 0, 2, k1, k60},         {-1, 0, 2, k1, k60},    {1, 0, 3, k1, k60},
@@ -59,7 +58,8 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     Lease lease{};
     lease.start = {10};
     lease.end = {20};
-    // Each case has the earliest second, the present, and the window's opening or 0.
+    // Each case has the earliest second, the present second, and the second at which the window
+    // opens, or 0 if the window stays closed.
     const std::array<uint32_t, 3> cases[] = {
         {0, 9, 0},    {0, 10, 10},  {0, 1000, 10}, {15, 14, 0},
         {15, 15, 15}, {12, 13, 12}, {20, 20, 0},   {30, 30, 0},
@@ -71,18 +71,16 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     }
 }
 
-// --- the holder ------------------------------------------------------------------------------
-
 constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
 constexpr Second kAnyEnd{INT32_MAX};
 
-// These terms suffice for every lease below that does not test them.
+// These requested terms allow every lease in tests about something else.
 constexpr LeaseTerms kAsked{1000, 0};
 
 class Holder : public testing::Test {
 protected:
-    // Grants two node ids for the half-open time [start, end), in seconds since the epoch.
+    // Grants two node ids for [start, end), in seconds since the windows' epoch.
     LeaseOutcome Grant(int64_t id, int64_t start, int64_t end, int64_t now,
                        const LeaseTerms& asked = kAsked) {
         return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
@@ -112,7 +110,6 @@ protected:
         ASSERT_EQ(holder.OpenNext({0}, {start}, kAnyEnd),
                   (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
     }
-    // The coordinator refuses a renewal, and grants the next lease before the first one ends.
     void OpenWithNext() {
         Open(1, 10, 20);
         RefuseRenewal();
@@ -215,7 +212,7 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
-    // The holder keeps its lease, whatever it asks for and whatever its clock shows.
+    // The holder keeps its lease, whatever the answer's end and its own clock.
     EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
@@ -295,7 +292,7 @@ TEST_F(Holder, BacksOffUntilItSucceeds) {
         (void)holder.Renew({0});
         (void)holder.Unanswered();
         EXPECT_EQ(holder.NextRequestAt(60, 0, {7000}), 7000 + interval);
-        // A request may come up to a quarter earlier.
+        // The jitter makes a request up to a quarter of the interval earlier.
         EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4), {7000}),
                   7000 + interval - interval / 4);
         EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4) + 1, {7000}),
@@ -333,7 +330,6 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     const LeaseReleases releases = holder.Sealed({-1});
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
-    // The holder ignores a late answer.
     EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 99}, kAsked, {10}), LeaseOutcome::kNotAwaited);
 }
 
@@ -351,8 +347,6 @@ TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
         holder = {};
     }
 }
-
-// --- the look --------------------------------------------------------------------------------
 
 TEST(PoolLook, RangesAreFreeWhenTheLeasesThatOverlapThemHaveEnded) {
     PoolLook look{{{4, 2}, 3}, {}};  // 4 and 5, 6 and 7, 8 and 9

@@ -1,17 +1,17 @@
-// Prints traces of the coordinator's model (lease_coordinator.h): requests with their times, and
-// the model's answers. test/t/230_lease_model.pl compiles this program and sends the same requests
-// to the extension's functions.
+// Prints traces of requests and the answers of the coordinator's model (lease_coordinator.h).
+// test/t/230_lease_model.pl compiles this program and sends the same requests to the extension's
+// functions.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
 //   lease_trace orders
 //
-// Each seed gives one trace. `orders` gives every order of three of a pool's possible changes, from
-// number 1000 on, in one trace for each first change. Each step is a line for COPY:
+// Each seed gives one trace. `orders` gives every sequence of three changes of a pool, as one trace
+// for each first change, numbered from 1000. Each step is a line for COPY:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds. Arguments are an array of text. The answer, after the arrow, is an array
-// of bigint. A missing value is null:
+// Times are Unix seconds. Arguments are an array of text. The answer, shown after the arrow below,
+// is an array of bigint. Missing values are null:
 //
 //   create                                                       a new extension
 //   serve          first node id, node ids of the server itself
@@ -27,9 +27,9 @@
 //   save, restore  place of a state: a replica that missed the rest, or an old copy
 //   dump           place of a state that a dump restores into a new extension
 //
-// A call that fails because of the holder's secrets has an answer too: the first second of a
-// missing secret. Clocks and arguments are mostly plausible, and often lie a second beside the edge
-// of a rule.
+// If the coordinator refuses a call because of the holder's secrets, the answer is the first second
+// of the missing secret. Most clocks and arguments are plausible, and many are one second from a
+// rule's limit.
 
 #include <array>
 #include <cstdio>
@@ -77,7 +77,7 @@ std::string ChainText(const SecretRecords& chain) {
     return text;
 }
 
-// These chains are malformed. The first eight are also malformed fingerprints.
+// These chains are malformed. The first eight texts are malformed fingerprints too.
 constexpr const char* kMalformed[] = {
     "",
     "0",
@@ -115,7 +115,7 @@ const char* SqlState(Refusal refusal) {
 class Trace {
 public:
     Trace(uint64_t seed, int steps) : seed_(seed), steps_(steps), random_(seed) {
-        // The share of troubled steps varies between traces.
+        // Traces differ in how many of their steps cause trouble.
         trouble_ = int64_t{4} << random_.Between(0, 4);
         now_ = Usual();
         model_ = Made();
@@ -123,13 +123,13 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // The coordinator has mostly existed for a long time.
+        // In three of four traces the coordinator was created long ago.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
-        // Another coordinator may take over before the first grant.
+        // In some traces another coordinator takes over before the first grant.
         if (random_.OneIn(4))
             TakeOver(random_.OneIn(2));
         ConfigurePool();
@@ -137,10 +137,10 @@ public:
             Step();
     }
 
-    // Writes all orders of three changes that begin with this change, each in a new pool.
+    // Writes every sequence of three changes that begins with `first`, each in a new pool.
     void WriteOrders(int first) {
         for (int order = 0; order < kChanges * kChanges; order++) {
-            // In half of the pools the hold-off of the creation is over.
+            // In half of the pools, the hold-off after the creation has ended.
             Remake(first % 2 == 0 ? 100 : 10);
             for (const int change : {first, order / kChanges, order % kChanges}) {
                 Change(change);
@@ -182,11 +182,11 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // This clock exceeds the bits beside an identity's hash.
+    // This time does not fit in the bits beside the hash of an identity.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
-    // Describes a lease as its holder knows it, perhaps from a rolled-back transaction.
+    // A lease as its holder knows it. The transaction that granted it may have been rolled back.
     struct Held {
         int64_t lease_id;
         uint64_t incarnation;
@@ -200,8 +200,6 @@ private:
     }
 
     static int64_t Usual() { return kEpoch + 50000000; }
-
-    // --- one step
 
     void Step() {
         MoveClock();
@@ -239,13 +237,13 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
-    // Returns whether the mark is at most the tolerated difference ahead of the clock.
+    // Returns whether the mark is ahead of the clock by at most the tolerated difference.
     bool NearMark() const {
         return model_.high_water() > now_ &&
                model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
     }
 
-    // Returns a second at which the result of a rule changes, or a neighbour of this second.
+    // Returns a second at which a rule changes the answer, or the second before or after.
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
@@ -260,12 +258,11 @@ private:
                 edges.push_back(edge);
         }
         const int64_t edge = Pick(edges) + random_.Between(-1, 1);
-        // A pool without a mark has mark 0.
         return edge > Usual() / 2 ? edge : now_;
     }
 
-    // Lets another data directory or timeline grant from here on: a complete or incomplete standby,
-    // a copy restored in place, or a restored dump.
+    // From here on another data directory or timeline grants leases: a standby, which may lack the
+    // last transactions, an old copy that replaces the directory, or a restored dump.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
         const std::vector<Argument> argument{static_cast<int64_t>(place)};
@@ -273,7 +270,7 @@ private:
             places_[place] = model_;
             return Put("save", true, argument);
         }
-        // One time in five a former server returns.
+        // In one of five cases, a former server returns.
         if (random_.OneIn(5))
             identity_ = former_[static_cast<size_t>(random_.Between(
                 0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
@@ -289,14 +286,14 @@ private:
         Put(dump ? "dump" : "restore", true, argument);
     }
 
-    // Moves to another directory, or to a promoted standby.
+    // Changes the identity to another data directory, or to a promoted standby.
     void TakeOver(bool promoted) {
         identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
         identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
         former_.push_back(identity_);
     }
 
-    // Gives the coordinator's server static node ids, or none.
+    // Gives static node ids to the coordinator's own server, or takes them away.
     void Serve() {
         const auto& pool = model_.pool();
         const int64_t first =
@@ -308,9 +305,8 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // --- calls
-
-    // Runs act(&answer) in a transaction, for a holder of these secrets. It returns its success.
+    // Runs act(&answer) in a transaction for a holder of these secrets. `act` returns whether it
+    // succeeds.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
@@ -364,18 +360,18 @@ private:
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
-    // One time in twenty another holder asks.
+    // Returns the holder's incarnation or, in one of twenty cases, another one.
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
     int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
-    // After a refusal or a release, a holder asks again one time in three.
+    // After a refusal or a release, two of three holders forget their lease.
     void MaybeForget(size_t holder) {
         if (!random_.OneIn(3))
             held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
     }
 
-    // Returns the coordinator's row of the lease.
+    // Returns the coordinator's record of the lease, or null.
     const Coordinator::Lease* Known(const Held& held) const {
         for (const auto& lease : model_.leases())
             if (lease.lease_id == held.lease_id)
@@ -393,7 +389,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // If the mark is near the clock, the holder names an end just before the mark.
+            // If the mark is near the clock, the holder names the second before the mark.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
@@ -403,7 +399,8 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The holder mostly names its last end, its first end or the coordinator's end.
+        // The holder names the chain in the coordinator's record, the chain of its own request, or
+        // another chain.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -458,8 +455,6 @@ private:
         });
     }
 
-    // --- secrets
-
     int64_t FromOfLast() const {
         const SecretRecords& chain = model_.chain();
         return ToUnix(chain.count > 1 ? chain.records[chain.count - 1].from : Second{}).count;
@@ -470,7 +465,7 @@ private:
                                : kMalformed[random_.Between(0, kAllMalformed - 1)];
     }
 
-    // Returns a fingerprint, mostly a new one.
+    // Returns a new fingerprint or, in one of twenty cases, an early one.
     uint64_t SomeFingerprint() {
         return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
     }
@@ -483,7 +478,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // Returns a time at which the answer about secrets may change.
+    // Returns a second for a secret near the limits of the rules about secrets.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),
@@ -491,7 +486,7 @@ private:
                random_.Between(-1, 1);
     }
 
-    // Returns the coordinator's secrets, or at times shorter, longer, different or no secrets.
+    // Returns the coordinator's chain, or sometimes a shorter, longer, different or empty chain.
     SecretRecords SomeChain() {
         SecretRecords chain = model_.chain();
         if (random_.OneIn(40))
@@ -505,7 +500,7 @@ private:
             if (random_.OneIn(3))
                 Append(SomeFrom(), &chain);
         } else if (chain.count > 1 && random_.OneIn(12)) {
-            // Changes the last secret's time, or its fingerprint.
+            // Changes the second or the fingerprint of the last secret.
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
                 last.from = last.from + 1;
@@ -515,7 +510,7 @@ private:
         return chain;
     }
 
-    // Returns a fingerprint or, one time in twenty, malformed text.
+    // Returns the fingerprint or, in one of twenty cases, malformed text.
     std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
         if (random_.OneIn(20))
             return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
@@ -556,8 +551,6 @@ private:
         });
     }
 
-    // --- the pool
-
     void Configure(const Coordinator::Change& change) {
         Value closed;
         if (change.closed)
@@ -577,7 +570,8 @@ private:
              });
     }
 
-    // Configures a small pool, which becomes exhausted. Some pools end at the last node id.
+    // Configures a pool of few node ids, which leases exhaust. Some pools end at the layout's last
+    // node id.
     void ConfigurePool() {
         const int64_t count = random_.OneIn(4) ? random_.Between(15, 40) : random_.Between(2, 9);
         const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});
@@ -633,7 +627,7 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // Fills the chain with the maximum of secrets or one less, which have begun.
+                // Fills the chain with past secrets up to the limit, or to one less.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain, i > 8);
@@ -652,8 +646,6 @@ private:
             return true;
         });
     }
-
-    // --- output
 
     void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
              const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
@@ -679,7 +671,7 @@ private:
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
-    // Returns a new coordinator with the pool's defaults.
+    // Returns a new coordinator whose pool has the default settings.
     Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};

@@ -1,5 +1,5 @@
-// Lists the server's rules that the simulation can break one at a time. The simulation must find a
-// violation for each broken rule, so the server needs the rule.
+// Lists the server's rules that the simulation breaks one at a time. The simulation must find a
+// violation for each broken rule, which shows that the server needs the rule.
 
 #pragma once
 
@@ -109,7 +109,7 @@ enum class Mutant : uint8_t {
 
 using enum Mutant;
 
-// Returns whether SimulatedServer finds the mutant long before a number comes twice.
+// Returns whether SimulatedServer's own checks find this mutant before any number is used twice.
 constexpr bool BreaksPromise(Mutant mutant) {
     switch (mutant) {
         case kEntersRangesDuringTheHoldOff:
@@ -148,7 +148,6 @@ public:
             open_.end = open_.end + 5;
         return LeaseHolder::Unanswered();
     }
-    // Opens the next lease before its time.
     Window OpenNext(Second earliest, Second now, Second latest) {
         return LeaseHolder::OpenNext(mutant == kOpensTooEarly ? Second{} : earliest, now,
                                      Latest(latest));
@@ -178,7 +177,7 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
     StartPlan plan = randflake::PlanStart(error, found, start);
     const bool own = plan.finding == Finding::kOwn;
     const Second end = start.nodes.count > 0 ? found.EndFor(start.nodes) : Second{};
-    // Drops one condition of the proof.
+    // Some mutants drop one condition of the proof that no other server has used the node ids.
     WindowState weakened = found;
     Start other = start;
     switch (mutant) {

@@ -1,6 +1,7 @@
-// How long a session that calls every 10 ms waits after something happened to a server with leased
-// node ids, at any moment of a second: by the bounds below no longer than with node ids of its own.
-// Nothing else goes wrong. Without the rule that a bound names, it is exceeded.
+// Measures how long a session that calls every 10 ms waits for a number after a server with leased
+// node ids fails. kBounds limits how much longer it waits than with static node ids. Each bound
+// also names a rule that the server breaks in a second run, and then the wait must exceed the
+// bound.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,8 @@ public:
         server_->Start(settings_, FirstSecret(1));
     }
 
-    // The longest time without a number from the event on, with which the coordinator changes.
+    // Returns the longest time without a number after the event. The coordinator's state changes
+    // just before the event.
     int64_t GapMs(Event event, Coordinators coordinator, int times, int64_t idle_ms) {
         RunFor(8000);
         RunFor(idle_ms, true);
@@ -93,7 +95,7 @@ private:
         while (!server_->worker_idle())
             server_->StepWorker();
     }
-    // The worker, and what the coordinator answers.
+    // Runs the lease worker, and answers its request as the coordinator would.
     void Work() {
         const LeaseHolder& holder = server_->memory().holder;
         if (server_->waits()) {
@@ -151,7 +153,7 @@ struct Bound {
     Mutant broken;
 };
 
-// A lease worker that is killed takes all sessions along, as a session does.
+// A killed lease worker is like a killed session, because either one ends all sessions.
 const Bound kBounds[] = {
     {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
     {"  coordinator away", kSessionCrash, kAway, 1, 0, 1000, kResumesNothing},

@@ -1,5 +1,3 @@
-// Prints the core's types in GoogleTest's failures.
-
 #pragma once
 
 #include <ostream>
@@ -14,7 +12,6 @@ std::ostream& operator<<(std::ostream& out, const Time<Kind, Length>& time) {
     return out << time.count;
 }
 
-// Tests compare times with plain numbers.
 template <typename Kind, typename Length>
 constexpr bool operator==(const Time<Kind, Length>& time, int64_t number) {
     return time.count == number;
