@@ -1,8 +1,7 @@
-// Causes for which a session gets no number of the present second. After each failed attempt, the
-// simulation looks at all states, clocks and grants to find the cause. kOther means that there is
-// no cause, which is a violation. For kUsedUp to kTaken, no server could give a number. From kClock
-// on, a server that knew everything could give one. From kLostInAFailure on, the server has lost a
-// lease or a renewal.
+// Why a server gives no number of the present second. The second judge of the simulation, who knows
+// all states, clocks and grants, asks it of each session that has just tried everything. Up to
+// kTaken nobody could give one, from kClock on one that knows all could, and from kLostInAFailure
+// on the server has lost a lease or a renewal. kOther, for no cause, is a violation.
 
 #pragma once
 
