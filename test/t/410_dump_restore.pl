@@ -1,5 +1,5 @@
 # Dumps a database that makes identifiers and coordinates leases, and restores it to the same server
-# and to another. Identifiers, privileges, leases and the bounds of the pool stay.
+# and to another server. Identifiers, privileges, leases and the bounds of the pool stay the same.
 
 use Randflake;
 use RandflakeCatalog;
@@ -50,7 +50,7 @@ SELECT randflake_lease_acquire('second', '00000000-0000-0000-0000-000000000002',
                                '0123456789abcdef');
 SELECT randflake_lease_release(2, '00000000-0000-0000-0000-000000000002', lower(span))
 FROM randflake_lease WHERE lease_id = 2;
--- As after a failover.
+-- A hold of this kind exists after a failover.
 INSERT INTO randflake_lease_hold VALUES ('takeover', extract(epoch FROM now())::bigint, 3597, 1);
 UPDATE randflake_lease_pool SET high_water = (SELECT max(until) FROM randflake_lease_hold);
 REFRESH MATERIALIZED VIEW item_seconds;
@@ -71,7 +71,7 @@ sub may {
     return $status == 0 ? 'yes' : 'no';
 }
 
-# Checks that a restored database equals its source, and goes on.
+# Checks that a restored database equals its source, and makes further identifiers.
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
@@ -90,7 +90,8 @@ sub is_restored {
     is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
         5001, '  the next identifier is another one');
 
-    # Leases end at the mark or before, so the coordinator grants none.
+    # All restored leases end at the high-water mark or before, so the coordinator grants no lease
+    # yet.
     my $error = error_in($node, $database, <<'ACQUIRE');
 SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20,
                                '0123456789abcdef')
@@ -105,7 +106,6 @@ FROM randflake_lease_pool
 SQL
 }
 
-# Returns the error of a statement, which must fail.
 sub error_in {
     my ($node, $database, $sql) = @_;
     my ($status, $out, $text) = $node->psql($database, $sql);
@@ -133,7 +133,6 @@ for my $node ($source, $other) {
 
 # --- each extension --------------------------------------------------------------------------
 
-# A dump of each database restores unchanged on a server with the secret.
 for my $case (
     [ 'randflake', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
     [ 'randflake_coordinator', 'CREATE TABLE held (id integer)',

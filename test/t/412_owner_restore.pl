@@ -1,5 +1,5 @@
 # Dumps and restores as a database's owner without superuser, and dumps as roles that may read the
-# users' tables. Under another secret a restore ends with an error and leaves nothing readable.
+# tables. Under another secret, a restore fails and leaves no readable value of the type.
 
 use Randflake;
 
@@ -11,7 +11,7 @@ for ($node, $other) {
     $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
 }
 
-# Makes a database of the owner, with extensions from a superuser.
+# Makes a database of the role owner, in which a superuser creates the extensions.
 sub create_database {
     my ($server, $database, @extensions) = @_;
     $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
@@ -19,7 +19,7 @@ sub create_database {
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
 }
 
-# Runs a program on a database as a role, and returns its success and errors.
+# Runs a program on a database as a role. Returns its success and errors.
 sub run_as {
     my ($server, $role, $database, @command) = @_;
     my ($out, $errors) = ('', '');
@@ -56,7 +56,7 @@ for my $table ('randflake_key', 'randflake_key_check') {
         "  with the fingerprint in $table");
 }
 
-# Ordinary roles cannot read leases.
+# An ordinary role cannot read leases, and therefore cannot dump them.
 my ($good, $errors) = run_as($node, 'owner', 'ids', 'pg_dump', '-f', "$dumps/ids");
 like($errors, qr/permission denied for (?:table|sequence) randflake_lease|sequence "randflake_lease\w*"; user may lack SELECT/,
     'the owner may not dump leases');
@@ -77,9 +77,8 @@ for my $role ('owner', 'reader') {
 my $databases = 0;
 
 # Restores as a role into a new database with the extension. Returns success, errors and the
-# database's name. Options:
-# - `plain` or `custom` has options of psql or pg_restore.
-# - `before` has SQL that a superuser runs first.
+# database's name. The option `plain` or `custom` lists options of psql or pg_restore. A superuser
+# first runs the SQL in `before`.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;
@@ -103,7 +102,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-# Checks that no role reads or writes values of the type.
+# Checks that neither the owner nor a superuser can read or write values of the type.
 sub nothing_works {
     my ($database) = @_;
     my @works;
@@ -115,7 +114,7 @@ sub nothing_works {
         {
             my ($status, $out, $text) = $other->psql($database, $sql,
                 extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
-            # A statement that returns no row has read nothing.
+            # The table is empty, so the statement read no value.
             next if $status == 0 && $out eq '' && $sql !~ /^INSERT|^CREATE/;
             push @works, "$role: $sql: $out$text" unless $status != 0 && $text =~ /ERROR:  55000: .*secret/;
         }
@@ -147,7 +146,7 @@ for my $case ([ 'as it comes', custom => [] ],
     nothing_works($database);
 }
 
-# Roles other than the owner may not add a fingerprint. The error names the missing fingerprint.
+# Only the owner may add a fingerprint, so the restore of another role fails.
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
 ok(!$succeeded, 'the restore of another role fails');
 like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');
@@ -155,7 +154,8 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
-# Messages truncate the owner's rows, which do not fill the memory of every session.
+# The owner may insert many and long fingerprints. Messages truncate them, and they must not fill
+# the memory of a session.
 create_database($other, 'filled', 'randflake_type');
 $other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
 INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;

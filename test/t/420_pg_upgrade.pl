@@ -1,8 +1,7 @@
-# Runs pg_upgrade to a new server with the same secret. Identifiers, privileges, leases and values
-# of the type stay, and new identifiers differ. pg_upgrade restores definitions before data and
-# fingerprints, so no definition of the type may need data or fingerprints. RANDFLAKE_OLD_INSTALL
-# names the directory with bin/ of an older PostgreSQL with the extension; scripts/matrix.sh sets
-# it. Without this variable, both servers have the same version.
+# Runs pg_upgrade to a new server with the same secret. Existing data stays the same, and new
+# identifiers differ. pg_upgrade restores definitions before data, so no definition that uses the
+# type may need a fingerprint. RANDFLAKE_OLD_INSTALL names the installation directory of an older
+# PostgreSQL with the extension. Without it, both servers have the same version.
 
 use Randflake;
 use RandflakeCatalog;
@@ -12,7 +11,7 @@ use Time::HiRes qw(time);
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
 
-# Configures both servers in the same way, as the operator must do.
+# The operator must configure both servers alike, as here.
 sub new_cluster {
     my ($name, @options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, @options);
@@ -55,7 +54,6 @@ SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001',
                                '0123456789abcdef');
 CREATE DATABASE unbound;
 SQL
-# Creates the type before the server has a secret.
 $old->safe_psql('unbound',
     'CREATE EXTENSION randflake_type CASCADE; DELETE FROM randflake_key; DELETE FROM randflake_key_check');
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY id',
@@ -86,7 +84,7 @@ my $started = time;
 $new->start;
 my $new_version = $new->safe_psql('postgres', 'SHOW server_version');
 isnt($new_version =~ s/\D.*//r, $old_version =~ s/\D.*//r, "from $old_version to $new_version") if $install;
-# The upgrade reads bounds of partitions, which binds no database.
+# pg_upgrade reads the bounds of partitions, which must not bind the database.
 is($new->safe_psql('postgres', q{SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'randflake_key'}), 0,
     'nothing is bound before the files are there');
 
@@ -111,7 +109,6 @@ is($new->safe_psql('unbound', $keys), '1|1', '  until it is used');
 is($new->safe_psql('postgres', "SELECT min(generated_at) > to_timestamp($started + 2) FROM item, randflake_decode(id)"
           . ' WHERE n > 50000'), 't', 'the new server held off from its start');
 
-# Checks that all objects equal those of a fresh installation in the new PostgreSQL.
 $new->safe_psql('postgres', <<'SQL');
 DROP VIEW shards, recent;
 DROP TABLE item, parcel, before, made, parts;

@@ -1,6 +1,6 @@
 # Checks that the managed script returns the same identifiers, text forms, shards, errors and
-# secrets as the library. Tables move from the script to the library and back. Roles without grants
-# learn nothing.
+# secrets as the library. Moves tables from the script to the library and back. Checks that roles
+# without grants learn nothing.
 
 use JSON::PP;
 use Randflake;
@@ -21,7 +21,7 @@ session_preload_libraries = 'auto_explain'
 auto_explain.log_nested_statements = on
 auto_explain.log_verbose = on
 CONF
-# The owner's default privileges for other tables grant no access to the secret.
+# The owner's default privileges must not give other roles access to the secret.
 $managed->safe_psql('app', 'CREATE ROLE mallory LOGIN');
 as_owner($managed, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC")
   for qw(TABLES SEQUENCES FUNCTIONS SCHEMAS);
@@ -46,7 +46,7 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# The script makes many identifiers in slices, which must equal single identifiers.
+# The script encrypts many identifiers in slices. The result must equal single encryption.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -54,8 +54,8 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# Compares 20,000 numbers, spread over all seconds, node ids and sequence numbers, and 20,000
-# identifiers that no server made.
+# Compares 20,000 numbers, spread over all seconds, node ids and sequence numbers, and 20,000 random
+# identifiers.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -68,7 +68,7 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# Compares 53-bit identifiers, and masks in every kind of text.
+# Compares 53-bit identifiers, and masks whose labels have characters of 1 to 4 bytes.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -102,7 +102,8 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Makes 53-bit identifiers from the end of a second's numbers.
+    # Starts near the end of a second's numbers, so the 53-bit identifiers continue in the next
+    # second.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
@@ -191,7 +192,7 @@ SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND 
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
-# Mallory's search path has operators, functions, casts and tables that PostgreSQL would prefer.
+# Mallory's schema has operators and functions that PostgreSQL prefers to its own.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
 for my $type (qw(bigint integer)) {
@@ -222,7 +223,7 @@ $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->ma
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
-    # Resets the position, so that mallory's call opens a second.
+    # Resets the numbers, so that mallory's call must open a second.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
@@ -233,7 +234,7 @@ for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake
     is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
 }
 
-# The log has no secret that the script made, although the server logs every statement and plan.
+# The server logs every statement and plan, but the log must not show the secret of the script.
 as_owner($managed, 'DROP SCHEMA randflake CASCADE');
 my $log = -s $managed->logfile;
 $managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';
@@ -250,7 +251,7 @@ is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_
 
 # --- one node id ----------------------------------------------------------------------------------
 
-# Follows the page: the library first opens beyond all seconds that the script used in advance.
+# The library must first wait until after all seconds that the script used in advance.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

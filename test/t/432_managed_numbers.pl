@@ -1,6 +1,6 @@
 # Checks that the managed script gives out numbers as its model does. The test pauses and cancels
-# sessions, crashes and restarts the server. Copies of a database must give out no numbers.
-# RANDFLAKE_ROUNDS sets the number of crashes.
+# sessions, and crashes the server RANDFLAKE_ROUNDS times. Copies of a database must refuse to give
+# out numbers.
 
 use Docs;
 use FindBin;
@@ -20,11 +20,10 @@ like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand o
 is(as_owner($node, q{SELECT bool_and(generated_at < clock_timestamp() + interval '30 s') FROM customer, randflake.randflake_decode(id)}),
     't', 'what is made under a secret that is new begins at once');
 
-# Makes a second database with another secret.
 $node->safe_psql('postgres', 'CREATE DATABASE second OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 9); SELECT randflake.randflake_generate()', 'second');
 
-# Keeps identifiers in a file, because a process with millions of them forks slowly.
+# Identifiers go to a file, because a process with millions of them in memory forks slowly.
 my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
 
 sub keep {
@@ -33,7 +32,7 @@ sub keep {
     close $all or die;
 }
 
-# Checks that no identifier comes twice, and then forgets all.
+# Checks that all identifiers in the file are distinct, and deletes the file.
 sub judge {
     my ($name) = @_;
     $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");
@@ -42,7 +41,6 @@ sub judge {
     unlink $made;
 }
 
-# Starts a standby that has received everything.
 sub start_standby {
     my ($name) = @_;
     my $standby = PostgreSQL::Test::Cluster->new($name);
@@ -61,7 +59,8 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Uses up this many seconds in advance, and skips most numbers. Runs SQL before and after.
+# Makes identifiers in this many seconds in advance, and skips most numbers of each. Runs SQL before
+# and after.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -73,8 +72,8 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 
 # --- the model ------------------------------------------------------------------------------------
 
-# The clock stays in one second and advances at each look. A session that looks 150 times while the
-# clock stands still waits.
+# Each read of the clock advances it by 5 ms, up to read 150, within one second. A session that
+# reads the clock after that and has taken no ticket is waiting.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -132,7 +131,8 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # A transaction that began before a change of the node id sees the old row, and must not use it.
+    # An old snapshot shows the row as of before the change of the node id. The call must not use
+    # it.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -143,7 +143,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
 }
 error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
     '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
-# Moves the state ahead, as after a clock that was set back.
+# Moves the state ahead, as if an operator had set the clock back.
 as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
 error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
   for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));
@@ -158,7 +158,8 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# Plants one fault at a time. The function stops with an error, and the remedy in its hint repairs it.
+# Each fault breaks one contract. The function must raise an error, and the remedy in the error's
+# hint must repair the state.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -171,7 +172,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the state as after a start, once with a position at the clock's time, and once in hops.
+    # Sets the state as after a start. The position is the clock's time, and hops are a part of it.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -182,8 +183,8 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# Uses up numbers in advance in the first database, then makes numbers after the database lost,
-# recreated or restored its state. SECRET stands for the secret, which the second database also has.
+# The database "lost" uses numbers in advance. Then it loses, recreates or restores its state, or
+# another database with the same secret continues. SECRET stands for this secret.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -202,7 +203,7 @@ for my $case (
     my $secret = pop @ids;
     like($secret, qr/^[0-9a-f]{32}$/, "$name: before");
     if (($how // '') eq 'dump') {
-        # The dump lacks numbers that sessions use between dump and restore.
+        # The dump is made before sessions use further numbers.
         my $dump = $node->basedir . '/lost.sql';
         command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
         push @ids, hurry($node, 12, 'lost');
@@ -236,7 +237,6 @@ $standby->stop;
 
 # --- many sessions --------------------------------------------------------------------------------
 
-# Starts sessions that make identifiers in several ways and write them to files.
 sub start_clients {
     my ($count, $tag) = @_;
     my @statements = ('SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
@@ -270,8 +270,8 @@ sub end_clients {
     }
 }
 
-# Slows sessions that open seconds: before a ticket, at times between two, and before using the
-# last.
+# Slows sessions that open seconds: before the first ticket, between tickets, and after the last
+# ticket.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
@@ -295,7 +295,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id now and then, because each crash moves its seconds further ahead.
+    # Changes the node id from time to time, because each crash moves its seconds further ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };
@@ -322,8 +322,8 @@ for my $crash (1 .. 3) {
 
 # --- failover -------------------------------------------------------------------------------------
 
-# Fails over to a standby that has all commits but lacks tickets: only the session that took a
-# ticket waits for its copy.
+# Fails over to a standby that has all commits but lacks the latest tickets. This can happen because
+# only the session that took a ticket waits until the standby has it.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

@@ -1,5 +1,5 @@
 # Dumps, restores and moves a database with the managed script, also as an extension of pg_tle.
-# Installs a later version of the script over the former version.
+# Installs a later version of the script over an earlier one.
 
 use Docs;
 use Randflake;
@@ -15,7 +15,7 @@ sub problem_is {
     like(as_owner($node, 'SELECT mode, problem, first_node_id FROM randflake.randflake_status', $database), $pattern, $test_name);
 }
 
-# Restores an owner's dump into a new database.
+# Dumps a database as the owner, and restores it into a new database.
 sub restore {
     my ($from, $to) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $to OWNER owner");
@@ -53,7 +53,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# Writes files as pg_tle registers them: an extension that needs no superuser.
+# Without pg_tle, the test writes the extension that pg_tle would register as files.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";
@@ -82,7 +82,7 @@ is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh ta
 
 # --- a later version ------------------------------------------------------------------------------
 
-# One later version adds a column and a function. In the other, numbers have another meaning.
+# One later version adds a column and a function. The other version changes the format of numbers.
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;
@@ -123,7 +123,7 @@ error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {},
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
-# Updates the script while an earlier call waits.
+# Installs a later version while another session's call waits for the installation to commit.
 for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
     my ($name, $text, $out, $error) = @$case;
     my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);
@@ -142,7 +142,6 @@ error_is($node, "BEGIN; $other", '42P06', { message => qr/not one that this scri
 $node->safe_psql('postgres', 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql RETURN 1');
 error_is($node, "BEGIN; $script", '42P06', {}, 'functions of others', user => 'owner');
 
-# With pg_tle.
 my $tree = PostgreSQL::Test::Utils::tempdir();
 system_or_bail('cp', '-R', 'managed', 'randflake.control', $tree);
 my $session = $node->background_psql('tle', extra_params => [ '-U', 'owner' ]);

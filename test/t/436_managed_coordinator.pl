@@ -1,8 +1,5 @@
-# Tests the coordinator from managed/coordinator.sh, for an ordinary owner without the library: its
-# objects, the privileges of roles, and its grants after a crash, a start, a restore, a promotion
-# and beside a copy. Servers lease from the database app. In the database hour, waits last longer
-# than the test.
-
+# Tests the coordinator that managed/coordinator.sh makes for an ordinary owner without the library.
+# Servers lease from the database app. In the database hour, waits last longer than the test.
 use Docs;
 use Randflake;
 use RandflakeLease;
@@ -13,14 +10,14 @@ my $fleet = new_fleet();
 my $first = managed_server('first', streaming => 1, conf => "max_prepared_transactions = 2\nlog_statement = none\n");
 my $schema = 'randflake_coordinator';
 
-# Other roles have default privileges, and functions that fit better than PostgreSQL's.
+# Other roles have default privileges, and overloads that fit better than PostgreSQL's functions.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
 $first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {
     my ($database, @times) = @$made;
     $first->safe_psql($database, "CREATE SCHEMA overloads; $overloads GRANT ALL ON SCHEMA overloads TO PUBLIC; ALTER DATABASE $database SET search_path = overloads, pg_catalog, $schema");
     as_owner($first, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC", $database) for qw(TABLES SEQUENCES FUNCTIONS TYPES SCHEMAS);
-    # Installs the coordinator as on the page, except for the times.
+    # Installs the coordinator as on the page, with other times.
     local $ENV{DATABASE_URL} = $first->connstr($database) . ' user=owner';
     command_ok([ 'sh', '-c', block('install') =~ s/(coordinator\.sh) 60 2/$1 @times/r =~ s/-X/-Xqo \/dev\/null/r ], "$database: the owner makes a coordinator");
     as_owner($first, block('roles') =~ s/^CREATE ROLE .*\n/$database eq 'app' ? $& : ''/er, $database);
@@ -32,7 +29,7 @@ my $uuid = '00000000-0000-0000-0000-000000000001';
 my $acquire = "SELECT lease_id FROM $schema.randflake_lease_acquire('x', '$uuid', 1, 3600, repeat('a', 16))";
 my @as_server = (extra_params => [ '-U', 'server1' ]);
 
-# Checks that a statement fails for the owner, or for server1 if it leases.
+# Checks that a statement fails for the owner, or for server1 if the statement acquires a lease.
 sub refused {
     my ($node, $sql, $sqlstate, $message, $test_name, $database) = @_;
     error_is($node, $sql, $sqlstate, { message => $message }, $test_name, database => $database // 'hour', user => $sql =~ /acquire/ ? 'server1' : 'owner');
@@ -74,7 +71,7 @@ refused($first, "$configure(max_duration => 3599)", '22023', qr/^longest lease o
 refused($first, "$configure(max_clock_skew => 1)", '22023', qr/^clock skew of this coordinator is 2 seconds$/, '  nor clocks closer');
 refused($first, "UPDATE $schema.randflake_lease_pool SET $_", '23514', qr/_check/, "  by hand: $_") for 'max_duration = 1', 'max_clock_skew = 0';
 
-# Two sessions lock the pool. The owner may end one session, and must wait for the other session.
+# In each database, a session locks the pool. The owner may end the one in app, but not in hour.
 my %open = map { $_->[0] => $first->background_psql($_->[0], extra_params => [ '-U', $_->[1] ]) } [ 'app', 'server1' ], [ 'hour', 'server2' ];
 my ($fingerprint) = split / /, $first->safe_psql('app', "SELECT secrets FROM $schema.randflake_pool");
 $open{app}->query_safe('BEGIN; ' . $acquire =~ s/repeat\(.*?\)/'$fingerprint'/r);
@@ -90,7 +87,7 @@ is((finish_session(start_session($first, '\c hour owner', "$configure(max_grants
 
 # --- starts ------------------------------------------------------------------------------------
 
-# Checks that the coordinator grants nothing until an hour after the first request, but renews.
+# Checks that the coordinator renews, but grants nothing until an hour after the first request.
 sub holds_off {
     my ($node, $test_name, $database) = @_;
     refused($node, $acquire, '55000', qr/^no lease may begin before/, "$test_name: nothing is granted", $database);
@@ -117,7 +114,7 @@ holds_off($first, 'a start after that');
 
 # --- disk rollback -----------------------------------------------------------------------------
 
-# A server that asks at once gets no node id of a lost lease.
+# A new server that asks at once must not get a node id of a lease that the rollback lost.
 my @holders = ($known);
 sub newcomer_waits {
     my ($name, $node, $gone_at) = @_;
@@ -144,7 +141,6 @@ holds_off($first, 'the disk is put back within the timeline');
 newcomer_waits('second', $first, $gone_at);
 kill 'CONT', $worker;
 
-# Starts a copy beside the server, and promotes a standby.
 nothing_lost($first);
 $first->backup('base');
 my ($standby, $copy) = map { PostgreSQL::Test::Cluster->new($_) } qw(standby copy);
@@ -171,7 +167,7 @@ end_load($fleet, $_) for @holders;
 all_is_well($fleet, $known, 'all of it', leased => 0);
 $_->stop for @holders;
 
-# Restores a dump, and hides the server's identity as some services do.
+# Restores a dump. Then hides the identity of the server, as some services do.
 my ($from, $to) = map { $standby->connstr($_) . ' user=owner' } qw(hour restored);
 command_ok([ 'sh', '-c', "pg_dump -n $schema '$from' | psql -Xqo /dev/null -v ON_ERROR_STOP=1 '$to'" ], 'the owner restores its dump');
 is($standby->safe_psql('restored', $_), $standby->safe_psql('hour', $_), '  which has all of ' . (/FROM (\w+)/)[0])

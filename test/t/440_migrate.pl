@@ -1,7 +1,7 @@
-# Moves a schema with migrate/randflake_migrate.sql to each target, at once and by online steps. The
-# schema has every kind of dependent object, and names that need quotes. Checks that afterwards all
-# rows and objects except the keys are the same. Programs write all the time. The test kills each
-# step before it lets the step end, and takes the way back from every step.
+# Moves a schema with migrate/randflake_migrate.sql to each type of key, at once and by online
+# steps, while programs write. The schema has every kind of dependent object. All rows and objects
+# except the keys must stay the same. The test kills each step once, and undoes moves after various
+# steps.
 
 use feature 'state';
 use Docs;
@@ -17,7 +17,7 @@ my $tool = 'randflake_migrate';
 
 sub sql { my ($db, $sql) = @_; return $node->safe_psql($db, "SET search_path = $schema, public, randflake; $sql"); }
 
-# Runs statements in a session, and repeats them while lock_timeout strikes. Returns the last error.
+# Runs statements in a session, and repeats them after a lock timeout. Returns the last error.
 sub run {
     my ($db, @statements) = @_;
     for (1 .. 100) {
@@ -122,7 +122,7 @@ REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};
 
-# Makes a copy of the database, with the migration script.
+# Copies the database, and installs the migration script in the copy.
 sub copy {
     my ($db, $base) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($base // 'base'));
@@ -131,7 +131,7 @@ sub copy {
     return $db;
 }
 
-# Returns the original rows without keys.
+# Returns the number and a hash of the original rows, without keys.
 sub content {
     my ($db) = @_;
     return sql($db, <<'SQL');
@@ -147,7 +147,7 @@ SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (
 SQL
 }
 
-# Returns the schema in pg_dump's form, without key types, their defaults, and order.
+# Returns the schema as pg_dump prints it, sorted. Optionally omits key types and their defaults.
 sub dump_of {
     my ($db, $without_keys) = @_;
     my ($out, $err) = run_command([ 'pg_dump', '-s', '-N', $tool, '-N', 'randflake', '-d', $node->connstr($db) ]);
@@ -166,7 +166,7 @@ sub dump_of {
     return join "\n", sort split /\n/, $out;
 }
 
-# Returns the lines that only one of two dumps has.
+# Returns the lines that only one of the two dumps has.
 sub differing {
     my ($dump, $other) = @_;
     my %count;
@@ -177,7 +177,7 @@ sub differing {
 
 my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
 
-# Checks that the database has the same contents under keys of this type, and works.
+# Checks that keys have this type, that all else is as before, and that new rows get keys.
 sub same_but_for_keys {
     my ($db, $type, $name) = @_;
     is(content($db), $content, "$name: rows are the same");
@@ -220,7 +220,7 @@ is_deeply(planned('made again'), [
 ok(@{ planned('application') } > 9, '  and the losses of programs');
 is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
 
-# Makes blockers, which the plan's own SQL removes.
+# These objects block the move until the SQL that the plan prints removes them.
 sql('plan', <<'SQL');
 CREATE DOMAIN number AS integer;
 CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
@@ -283,8 +283,8 @@ error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message
 
 # --- online steps ------------------------------------------------------------------------------
 
-# The program adds a customer with orders, sometimes with an order first. Then it changes the
-# customer's key, moves the customer and deletes some rows.
+# The program adds a customer with orders, sometimes the orders first. Then it changes the
+# customer's key, moves the orders to another customer, and deletes some rows.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
@@ -346,7 +346,7 @@ sub in_background {
     return $session;
 }
 
-# Kills a step's statement before its end.
+# Kills the session that runs a step's statement, before the step ends.
 sub kill_within {
     my ($statement) = @_;
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
@@ -374,8 +374,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, like psql's \gexec. The option count limits the steps, kill kills each
-# step first, load checks that programs go on, and all includes step 8.
+# Runs the remaining steps, as psql's \gexec would. The option `count` limits their number, `kill`
+# kills each step once before, `load` checks that programs go on, and `all` includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
@@ -398,7 +398,7 @@ sub run_steps {
     is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
 }
 
-# Starts a move of the group of orders, which changes nothing yet.
+# Starts to move the group of orders. The start must change nothing.
 sub start {
     ($db, my $arguments) = @_;
     copy($db);
@@ -420,7 +420,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# Runs a step at the wrong time, then a statement printed before the test made a view.
+# Runs a step out of order. Then makes objects that the statements printed before do not know.
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
@@ -515,8 +515,8 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Reads the strongest locks on both tables from the page's table as "step|orders|order_line",
-# without steps outside transactions.
+# Reads, from the page's table, the strongest locks on both tables as "step|orders|order_line".
+# Skips steps outside transactions.
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
@@ -561,7 +561,7 @@ sub check_shop {
 
 shop();
 like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
-# The move calls no function of the same name in other schemas.
+# The move must not call functions of the same name in other schemas.
 my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mallory;"
       . " CREATE FUNCTION $_.randflake_generate() RETURNS bigint LANGUAGE sql RETURN 1;"
       . " CREATE FUNCTION $_.randflake_unmask(bigint, text) RETURNS bigint LANGUAGE sql RETURN 1; RESET ROLE;" } qw(a_trap randflake);

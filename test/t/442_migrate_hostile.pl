@@ -1,8 +1,8 @@
-# Runs migrate/randflake_migrate.sql among strangers. A superuser moves, in every way, the tables of
-# a role without rights. The tables' names are attacks, and their code runs wherever PostgreSQL runs
-# it. Checks that this code never runs as another role, and that the move drops only its own
-# objects. Then programs exchange the numbers of rows at every step, and joins must return the same
-# as in an unmoved database.
+# Moves tables of a hostile role with migrate/randflake_migrate.sql, as a superuser. The tables'
+# names are attacks, and their code runs wherever PostgreSQL evaluates it. Checks that this code
+# never runs as another role, and that the move drops only its own objects. Then programs exchange
+# the keys of rows after every statement. Joins must stay the same as in a database that does not
+# move.
 
 use Randflake;
 
@@ -21,7 +21,7 @@ sub database {
 sub sql { my ($sql) = @_; return $node->safe_psql($db, $sql); }
 sub statements { my ($call) = @_; return split /\0/, sql("SELECT string_agg(s, chr(1) ORDER BY n) FROM $tool.$call WITH ORDINALITY AS t (s, n)") =~ tr/\1/\0/r; }
 
-# Runs statements one by one, and repeats each while lock_timeout strikes. Returns the error.
+# Runs statements one by one, and repeats each after a lock timeout. Returns the error.
 sub run {
     for my $statement (@_) {
         my ($status, $text, $left) = (1, '', 100);
@@ -35,8 +35,8 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# Runs SQL as another role. A superuser's query on a table may run the table's code, because the
-# planner evaluates constants in indexes.
+# Runs SQL as another role. A superuser's query could run the code of a table's indexes, because the
+# planner evaluates constants in them.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -51,7 +51,7 @@ my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SU
     "\x{c3}\x{bc}" x 28 . 'x');
 my ($count, %name) = (0);
 
-# Returns a name that is an attack, a different one for each word.
+# Returns a name that contains an attack. Each word has its own name.
 sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
 
 sub attacked {
@@ -109,7 +109,7 @@ SQL
     return ("lows.$t", "lows.$c");
 }
 
-# Checks that the code ran at these places at least, and only as its owner.
+# Checks that mallory's code ran at least at these places, and only as mallory.
 sub unharmed {
     my ($way, @places) = @_;
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
@@ -120,7 +120,7 @@ sub unharmed {
         '  functions that run as their owner are hers');
 }
 
-# Replaces a table by a view with mallory's code while a function runs.
+# Puts a view with mallory's code in the place of a table while a function runs.
 sub replaced {
     my ($table, $what) = @_;
     as_mallory("ALTER TABLE $table RENAME TO hidden; CREATE VIEW $table AS SELECT *, spy('place') FROM hidden");
@@ -157,7 +157,7 @@ for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
     is(as_mallory($content), $before, '  joins are the same');
 }
 
-# Code that waits for the end of a transaction would run as the superuser.
+# Code that PostgreSQL defers to the end of the transaction would run as the superuser.
 my ($t) = attacked('deferred');
 as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
 like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');
@@ -228,7 +228,7 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 
 # --- the shadow column -------------------------------------------------------------------------
 
-# Compares a database that does not move with one in which programs use numbers after each step.
+# Programs do the same in a database that moves and in one that does not, after each statement.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -317,8 +317,8 @@ for my $direction ('there', 'and back') {
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
             $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
         }
-        # A reference reserves a key, and before its commit another transaction changes the row's
-        # key.
+        # A transaction inserts a row that refers to a key not inserted yet. Before it commits,
+        # another transaction inserts this key.
         if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
             my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
             my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
@@ -337,14 +337,14 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs like an apply worker: without foreign keys, only with ALWAYS
-            # triggers.
+            # The last call runs like an apply worker, so only ALWAYS triggers fire, and no foreign
+            # key is checked.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
             sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 31;  # its indexes are built
         }
-        # Some partitions with steps no longer exist.
+        # The remaining statements may name partitions that no longer exist, so they are read again.
         my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 31 ? '2|' : ''), $partition++ - 3;
         splice @steps, $n + 1, @steps, statements($todo) if grep { /$gone/ && !/RENAME COLUMN/ } @steps[ $n + 1 .. $#steps ];
         is(sql("SELECT count(*) FROM pg_inherits WHERE inhrelid = ANY ('$built')") . sql("SELECT count(*) FROM pg_constraint WHERE conparentid <> 0 AND oid = ANY ('$built')"), 21,

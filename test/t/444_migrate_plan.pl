@@ -1,6 +1,6 @@
-# Checks that the plan of migrate/randflake_migrate.sql finds every column that may refer to a key,
-# and every object that stops a move. A blocker stops the move until its printed statement runs.
-# Other entries stop no move.
+# Checks that the plan of migrate/randflake_migrate.sql finds every column that may refer to a key
+# and every object that stops a move. A blocker stops the move until the statement printed with it
+# has run. Other entries stop no move.
 
 use JSON::PP qw(decode_json);
 use Randflake;
@@ -31,7 +31,7 @@ INSERT INTO box (item_ids, box_id) VALUES ('{3,1,77}', NULL), ('{}', '7');
 INSERT INTO boxes VALUES (7);
 SQL
 
-# Returns the plan's entries for columns: the group, the key, and the problem.
+# Returns each column's entry in the plan: the group, the key, and the problem.
 sub columns {
     my (@arguments) = @_;
     return { map { $_->{object} =~ s/^column shop\.//r => join ' ', $_->{grp} // 'none', $_->{note} =~ /reference to shop\.(\w+)/, $_->{note} =~ /: (.*)/ }
@@ -118,7 +118,8 @@ checked('bigint', 'CREATE INDEX i ON t USING brin (id int4_minmax_multi_ops)', q
 checked('bigint', 'ALTER TABLE t ADD CONSTRAINT c CHECK (id BETWEEN 0 AND 100)', qr/constraint c on public\.t .*compares a key with a constant/);
 checked('bigint', 'CREATE VIEW v AS SELECT id FROM t WHERE abs(id) % 2 = 0');
 
-# The move changes the meaning of a comparison between a numeric key and a constant, without a stop.
+# Half of all new keys are negative, so comparisons of keys with constants change their meaning. The
+# plan must name these comparisons, but they do not stop the move.
 my $compare = <<'SQL';
 CREATE VIEW v AS SELECT id FROM t WHERE id > 0; CREATE VIEW w AS SELECT id FROM t WHERE n > 0 AND id IS NOT NULL; CREATE POLICY p ON t USING (parent IN (1, 2));
 CREATE RULE r AS ON DELETE TO t WHERE 5 >= old.id DO INSTEAD NOTHING; CREATE INDEX i ON t (n) WHERE id > 7; ALTER TABLE t ADD CONSTRAINT c CHECK (id > 0);

@@ -1,5 +1,5 @@
-# Follows docs/environments.md: makes a staging copy under another secret, goes back, and removes
-# the extensions in any order.
+# Follows docs/environments.md: makes a staging copy under another secret, changes keys back to
+# other types, and removes the extensions.
 
 use Docs;
 use Randflake;
@@ -18,7 +18,7 @@ INSERT INTO line SELECT id, n::text FROM purchase;
 CREATE INDEX hash ON line USING hash (purchase_id);
 SQL
 
-# Reads rows with their references, without keys.
+# Selects a hash of the rows, joined by their references, without keys.
 my $joined = <<'SQL';
 SELECT md5(string_agg(concat_ws(' ', name, n, item), ',' ORDER BY n))
 FROM customer JOIN purchase ON customer_id = customer.id JOIN line ON purchase_id = purchase.id
