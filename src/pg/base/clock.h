@@ -1,6 +1,6 @@
-// Reads clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which ticks 100 to 1000
-// times a second and can trail CLOCK_REALTIME by one tick. The shorter ticks of Snowflake numbers
-// use CLOCK_REALTIME. So a window moves up to one coarse tick later than a Snowflake tick.
+// Reads clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which can lag
+// CLOCK_REALTIME by up to 10 ms. Snowflake numbers use CLOCK_REALTIME, because their ticks are
+// shorter.
 
 #pragma once
 
@@ -22,8 +22,7 @@ static inline struct timespec wall_clock() {
 
 static inline randflake::Second wall_clock_second() {
 #ifdef __GLIBC__
-    // time() reads the seconds of CLOCK_REALTIME_COARSE at half the cost: a single load if the
-    // kernel maps the clock into the process (vDSO).
+    // time() returns the seconds of CLOCK_REALTIME_COARSE at half the cost of clock_gettime().
     const randflake::UnixSecond now{time(nullptr)};
 #else
     const randflake::UnixSecond now{wall_clock().tv_sec};
@@ -37,12 +36,12 @@ static inline randflake::WallMs precise_wall_clock() {
     return {int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000};
 }
 
-// Milliseconds until the wall clock shows another second, at least 1.
+// Returns the milliseconds until the wall clock's next second: 1 to 1000.
 static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
 }
 
-// Reads a clock that never steps, to measure how long a call waits.
+// Reads a clock that never steps, for measuring durations.
 static inline randflake::SteadyUs steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -52,7 +51,7 @@ static inline randflake::SteadyMs steady_clock() {
     return {steady_microseconds().count / 1000};
 }
 
-// Reads a clock that cannot be set and that counts time while the machine is suspended.
+// Reads a clock that never steps and that also counts while the machine is suspended.
 static inline randflake::UptimeMs uptime_clock() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME

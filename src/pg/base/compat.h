@@ -1,4 +1,4 @@
-// Differences between PostgreSQL 15 and 19. No other file of the glue tests PG_VERSION_NUM.
+// Hides the differences between PostgreSQL 15 and 19. No other file of src/pg tests PG_VERSION_NUM.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 #pragma message "randflake is tested with PostgreSQL 15 to 19; this one is newer"
 #endif
 
-// The magic block; pg_get_loaded_modules() shows its name and version since PostgreSQL 18.
+// Since PostgreSQL 18 the magic block has a name and a version. pg_get_loaded_modules() shows both.
 #if PG_VERSION_NUM >= 180000
 #define RANDFLAKE_MODULE_MAGIC \
     PG_MODULE_MAGIC_EXT(.name = "randflake", .version = RANDFLAKE_VERSION)
@@ -18,7 +18,7 @@
 #define RANDFLAKE_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-// Returns this backend's number. Live processes have distinct numbers, as small as possible.
+// Returns a small number that no other live process has.
 static inline int backend_number() {
 #if PG_VERSION_NUM >= 170000
     return MyProcNumber;
@@ -27,8 +27,8 @@ static inline int backend_number() {
 #endif
 }
 
-// Allocates a setting's value or its parsed form as PostgreSQL does for settings: with malloc
-// before PostgreSQL 16, in a memory context since. Null when out of memory.
+// Allocates memory for a setting's value or its parsed form; null when out of memory. PostgreSQL
+// frees this memory with free() before version 16, and with guc_free() since.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -53,7 +53,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Returns whether the last reload changed or unset this setting; the next start applies it.
+// Returns whether the last reload changed or unset this setting with effect at the next start.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -66,7 +66,8 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`; then this returns.
+// Raises an error. If the caller collects errors in `context`, saves the error there and returns;
+// PostgreSQL can do this since version 16.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else
@@ -77,7 +78,6 @@ static inline bool setting_awaits_start(const char* name) {
     } while (0)
 #endif
 
-// Returns whether the current role may execute a function.
 static inline bool may_execute(Oid function) {
 #if PG_VERSION_NUM >= 160000
     return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
@@ -86,7 +86,6 @@ static inline bool may_execute(Oid function) {
 #endif
 }
 
-// Returns whether the current role has USAGE on a type.
 static inline bool may_use_type(Oid type) {
 #if PG_VERSION_NUM >= 160000
     return object_aclcheck(TypeRelationId, type, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
@@ -95,7 +94,7 @@ static inline bool may_use_type(Oid type) {
 #endif
 }
 
-// Returns the wait event for pg_stat_activity. Wait events have names since PostgreSQL 17.
+// Returns the wait event that pg_stat_activity shows. Before PostgreSQL 17 its name is "Extension".
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);

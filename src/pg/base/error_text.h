@@ -1,10 +1,10 @@
-// Describes an error as data: a call raises the error, or a view shows it in advance.
+// Describes an error as data, so that a call can raise it and a view can show it in advance.
 
 #pragma once
 
 #include "pg/base/pg.h"
 
-// Constants or palloc'd; null without a detail or hint.
+// The texts are constants or palloc'd. `detail` and `hint` may be null.
 struct ErrorText {
     int sqlstate;
     const char* message;

@@ -1,9 +1,9 @@
-// Only this file includes PostgreSQL's headers, which are C without extern "C" guards. Include it
-// first: postgres.h replaces printf and its relatives by macros, which break <cstdio>.
+// Only this file includes PostgreSQL's headers, which lack extern "C" guards. Include it before all
+// other headers, as PostgreSQL requires of postgres.h.
 
 #pragma once
 
-// PostgreSQL 15 leaves this empty; the library is built with hidden visibility.
+// PostgreSQL 15 defines this as nothing, but the compiler hides symbols of this library by default.
 #define PGDLLEXPORT __attribute__((visibility("default")))
 
 extern "C" {

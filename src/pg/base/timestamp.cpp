@@ -1,4 +1,4 @@
-// Converts timestamps from and to seconds of identifiers.
+// Converts between PostgreSQL's timestamptz and the seconds in identifiers.
 
 #include "pg/base/timestamp.h"
 

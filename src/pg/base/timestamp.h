@@ -1,4 +1,4 @@
-// Converts times of identifiers from and to PostgreSQL's timestamps with time zone.
+// Converts between PostgreSQL's timestamptz and the times in identifiers.
 
 #pragma once
 
@@ -20,5 +20,6 @@ static inline TimestampTz timestamp_of(randflake::Second second) {
 // Returns the beginning of a second as text in the session's time zone; palloc'd.
 const char* second_text(randflake::Second second);
 
-// Returns an identifier's second that contains this time. Without one, raises this SQLSTATE.
+// Returns the second that contains `time`. Raises an ERROR with `sqlstate` if no identifier can
+// contain this second.
 randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);

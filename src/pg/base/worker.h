@@ -4,8 +4,8 @@
 
 #include "pg/base/pg.h"
 
-// Describes a worker that runs this function of the library while the server is not in recovery.
-// The postmaster restarts it `restart_seconds` after its end. pg_stat_activity shows it.
+// Describes a worker that runs `function` of this library when the server is not in recovery. The
+// postmaster restarts the worker `restart_seconds` after its exit.
 static inline BackgroundWorker background_worker(const char* function, const char* name,
                                                  int restart_seconds) {
     BackgroundWorker worker{};
@@ -19,8 +19,8 @@ static inline BackgroundWorker background_worker(const char* function, const cha
     return worker;
 }
 
-// Sleeps so long, or until something sets the latch. A wait for an answer resets the latch, so this
-// looks first for what came meanwhile: a barrier of another backend, a shutdown, a reload.
+// Sleeps for `ms` milliseconds, or until another process sets the latch. An earlier wait may have
+// reset the latch, so this function first checks for barriers, a shutdown and a reload.
 static inline void worker_sleep(long ms, uint32 wait_event) {
     CHECK_FOR_INTERRUPTS();
     if (!ShutdownRequestPending && !ConfigReloadPending)

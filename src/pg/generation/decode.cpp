@@ -1,4 +1,4 @@
-// Defines SQL functions that decrypt identifiers of 64 and 53 bits: decode, generated_at, encode.
+// Defines the SQL functions that decode and encode identifiers of 64 and 53 bits.
 
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
@@ -12,8 +12,8 @@
 
 using namespace randflake;
 
-// Returns false if no secret of this server made the identifier. ERROR if the server is not certain
-// of that, or of the decrypted number.
+// Returns false if none of this server's secrets made the identifier. Raises an ERROR if the
+// identifier may belong to a secret that this server lacks.
 template <typename Ring>
 static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;
@@ -25,7 +25,7 @@ static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fie
     return true;
 }
 
-// Looks up the row's descriptor once per query and keeps it with the call site.
+// Looks up the row's descriptor once per query, and keeps it in fn_extra.
 static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& fields) {
     Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
                       Int32GetDatum(static_cast<int32>(fields.node_id)),

@@ -1,4 +1,4 @@
-// Defines SQL functions that make identifiers of 64 and of 53 bits.
+// Defines the SQL functions that make identifiers of 64 and 53 bits.
 
 #include "pg/base/sql_function.h"
 #include "pg/generation/prefetch.h"
@@ -54,8 +54,8 @@ Datum randflake53_generate_many(PG_FUNCTION_ARGS) {
     return generate_many<Randflake53>(fcinfo);
 }
 
-// Planner support of set-returning functions whose first argument is the number of rows. Returns a
-// null pointer without a better estimate.
+// Tells the planner how many rows a set-returning function returns, if the function's first
+// argument is this number and its value is known. Otherwise returns a null pointer.
 SQL_FUNCTION(randflake_rows_support);
 Datum randflake_rows_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

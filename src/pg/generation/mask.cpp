@@ -1,7 +1,6 @@
-// randflake_mask and randflake_unmask: opaque numbers for existing keys.
-//
-// Each label has its own permutation (core/identifier/feistel.h), whose key is derived from the
-// first secret. A session keeps the keys of its last labels.
+// Defines randflake_mask and randflake_unmask, which convert existing keys to opaque numbers and
+// back. Each label has its own permutation (core/identifier/feistel.h). The permutation's key is
+// derived from the first secret and the label. A session caches the keys of recent labels.
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
@@ -13,24 +12,24 @@ using namespace randflake;
 
 namespace {
 struct CachedKey {
-    size_t length;  // of the label; 0: none
+    size_t length;  // of the label; 0: this entry is free
     char label[kMaxLabelBytes];
     SipKey key;
 };
 }  // namespace
 
-// The hash of a label selects the set that may hold its key. 64 keys, 18 kB.
+// The cache has 64 keys and takes 18 kB. The hash of a label selects the set that may hold its key.
 static constexpr uint32 kSets = 16;
 static constexpr uint32 kKeysOfSet = 4;
 static CachedKey cached[kSets][kKeysOfSet];
-static uint32 replaced[kSets];  // replaced keys of each set
+static uint32 replaced[kSets];  // how many keys of each set were replaced so far
 static const CachedKey* latest = &cached[0][0];
 
 static const char* label_hint() {
     return "Use a fixed text that names what the numbers identify, as \"customer\".";
 }
 
-// In a database with the encoding SQL_ASCII a label must be ASCII: its encoding is unknown.
+// With the database encoding SQL_ASCII a label must be ASCII, because its real encoding is unknown.
 static bool is_text(const char* utf8, int length) {
     if (GetDatabaseEncoding() != PG_SQL_ASCII)
         return pg_verify_mbstr(PG_UTF8, utf8, length, true);
@@ -40,8 +39,9 @@ static bool is_text(const char* utf8, int length) {
     return true;
 }
 
-// Labels are converted to UTF-8, so that a label means the same in each database. In UTF-8 a
-// character has at least a third as many bytes as in any other encoding.
+// Converts the label to UTF-8, so that it selects the same permutation in databases of all
+// encodings. A character takes at most three times as many bytes in another encoding as in UTF-8.
+// So a label of more than 3 * kMaxLabelBytes bytes is too long, whatever its conversion gives.
 static SipKey derive_key(const char* label, size_t length) {
     const bool convertible = length <= 3 * kMaxLabelBytes && GetDatabaseEncoding() != PG_SQL_ASCII;
     const char* utf8 = label;

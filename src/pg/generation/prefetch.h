@@ -1,21 +1,20 @@
-// Makes identifiers of a family that is encrypted in batches.
+// Makes encrypted identifiers in batches.
 //
-// A backend reserves a batch of numbers at once, encrypts it in vector registers and returns the
-// identifiers one by one. A backend drops a batch when the clock shows another second than at the
-// reservation, so an identifier contains the clock's second at the call. The first batch of a
-// second is a single number, and each further batch is longer: a lone insert uses one number, and a
-// bulk load pays for one compare-and-swap in 64 identifiers.
+// A backend reserves a batch of numbers with one compare-and-swap, encrypts the batch in vector
+// registers and returns the identifiers one by one. It drops the rest of the batch when the clock's
+// second changes, so an identifier contains the second of its call. The first batch of a second is
+// a single number, so that a lone insert uses only one number. Each further batch is longer, up to
+// 64 numbers.
 //
-// The batch belongs to this process. The postmaster never fills one, so children inherit none, and
-// parallel workers have their own. The batch is reserved in shared memory, so no other process gets
-// its numbers even if this process dies. Under several secrets every process skips some reserved
-// numbers (core/secret/secret_ring.h).
+// Each process has its own batch. The postmaster never fills a batch, so its children inherit none.
+// The reservation is in shared memory, so no other process gets the batch's numbers even if this
+// process dies. With several secrets, a process skips some numbers of a batch
+// (core/secret/secret_ring.h).
 //
-// A family is a type with
-//
-//   Require()         raises an ERROR unless this server can generate; fixed while it runs
-//   Reserve(wanted)   a Reservation, or an ERROR
-//   ReadRing()        the ring of secrets; see UseReserved
+// A family is a type with these functions:
+//   Require()         raises an ERROR unless this server can generate; called once per process
+//   Reserve(wanted)   returns a Reservation or raises an ERROR
+//   ReadRing()        returns the ring of secrets; see UseReserved
 
 #pragma once
 
@@ -26,7 +25,7 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Each batch of a second has this many times the numbers of the last one, up to kBatchLength.
+// Within a second, each batch is this many times as long as the last one, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>
@@ -68,15 +67,15 @@ private:
 
     static inline bool ready;
 
-    static inline randflake::Second second;  // of the clock, at the reservation
-    static inline uint32 reserved;           // numbers, skipped ones included
+    static inline randflake::Second second;  // the clock's second at the reservation
+    static inline uint32 reserved;           // length of the batch, including skipped numbers
     static inline uint32 next;               // ids[next .. count - 1] are left
     static inline uint32 count;
     static inline uint64 ids[randflake::kBatchLength];
 };
 
-// Returns the whole set in a tuple store, which stays within work_mem and spills to disk. The store
-// copies each row, so one row suffices: each turn overwrites its only column.
+// Returns the whole set in a tuple store, which spills to disk when it exceeds work_mem. The store
+// copies each row, so the loop reuses one row and overwrites its only column.
 template <typename Family>
 static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
@@ -95,8 +94,8 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     }
 }
 
-// In FROM the executor keeps the rows in a tuple store anyway, and filling it here saves a call per
-// row. In a select list the executor keeps none, so each call returns one row.
+// In FROM the executor stores all rows anyway, so filling the tuple store here saves a call per
+// row. In a select list the executor stores no rows, so each call returns one row.
 template <typename Family>
 static Datum generate_many(FunctionCallInfo fcinfo) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);

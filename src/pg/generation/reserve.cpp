@@ -1,6 +1,6 @@
-// Reserves numbers in the slot of the caller's choice, or in the next slot with room. If all slots
-// are used up, the call waits. Randflake, Snowflake and 53-bit numbers share this code but have
-// their own slots, layouts and clocks.
+// Reserves numbers in the slot that the caller chooses, or in the next slot that is not used up.
+// Waits if all slots are used up. Randflake, Snowflake and 53-bit numbers share this code, but each
+// family has its own slots and layout.
 
 #include "pg/generation/reserve.h"
 
@@ -29,7 +29,7 @@ struct SnowflakeNumbers {
     static Tick Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
     static constexpr auto Count = count_snowflake_reservation;
 
-    // Waiting does not help if the clock is outside the layout's time or the node ids do not fit.
+    // Waiting does not help if the layout cannot hold the clock's time or the node ids.
     static bool IsPermanent(Outcome outcome) {
         return outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd ||
                outcome == Outcome::kNotInLayout;
@@ -45,7 +45,7 @@ struct Numbers53 {
 };
 }  // namespace
 
-// Returns the last node id that the slots may ever have; a lease may bring any node id.
+// Returns the largest node id that this server may ever use. A lease may have any node ids.
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
@@ -53,20 +53,20 @@ static uint64 last_node_id() {
     return uint64{all.first} + all.count - 1;
 }
 
-// Tries the slots from the chosen one on. Backends start at different slots, so no two share a slot
-// if there are at least as many node ids as backends. A fast backend uses up dozens of slots in a
-// tick, so the cursor skips used-up slots for the rest of the tick. If all are used up, it tries
-// only the last one again.
+// Tries the slots in turn, from the chosen one on. With kOwn, backends begin at different slots if
+// there are enough node ids. A fast backend uses up dozens of slots in a tick, so the cursor skips
+// used-up slots for the rest of the tick. When all slots are used up, further calls in this tick
+// try only the last one.
 //
-// From the lowest slot on, numbers of one backend only grow. So if the clock ticks during the scan,
-// the call drops the number and scans again from slot 0.
+// With kLowest, the numbers that one backend gets always grow. So if the clock ticks during the
+// scan, the call drops the number that it has reserved and scans again from slot 0.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         Tick tick;
-        uint32 skip;  // slots from the chosen one on that were used up in this tick
+        uint32 skip;  // how many slots from the chosen one on are used up in this tick
     };
-    static Cursor cursors[2];  // by choice
+    static Cursor cursors[2];  // by SlotChoice
 
     Cursor& cursor = cursors[static_cast<int>(choice)];
     if (const Tick now = Numbers::Now(); now.count != cursor.tick.count)
@@ -75,7 +75,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     const uint32 slots = Numbers::layout().Slots(shared->slot_count);
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
-        // The layout's type of clock makes the compiler specialize Reserve for it.
+        // The clock is a lambda, so the compiler specializes Reserve for the clock.
         Reservation reservation = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
                                           [] { return Numbers::Now(); });
         if (reservation.outcome == Outcome::kReserved)
@@ -83,7 +83,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // Only after a used-up slot it tries the next one, which has the same window and clock.
+        // The next slot can help only if this slot is used up: both have the same window and clock.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
@@ -96,13 +96,15 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Returns whether the clock is intolerably far behind and the server has another range of node ids.
+// Returns whether the clock is behind the reservation by more than the tolerated skew, and the
+// server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
-// Extends or changes the window if it is due. Returns true if another attempt may succeed at once.
+// If necessary, extends the window or changes its range of node ids. Returns true if another
+// attempt may succeed at once.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
     if (reservation.outcome == Outcome::kNoWord)
         return true;
@@ -111,8 +113,8 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// Makes an attempt, and a second one if the window moved. The second attempt drops numbers that the
-// first one reserved far ahead of the clock.
+// Makes an attempt, and a second one if the window moved. The second result replaces the first,
+// which may have reserved numbers far ahead of the clock.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
@@ -123,13 +125,13 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks up to this long the call sleeps to the microsecond, until the clock ticks. The latch
-// would wait whole milliseconds and one more.
+// For ticks of at most this length, the call sleeps with microsecond precision until the next tick.
+// Waits at a latch have only millisecond precision.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first wait at the latch only registers for the change and returns at once. So the call misses no
-// change between an attempt and the wait.
+// first sleep on the condition variable only registers this process and returns at once. So the
+// process misses no change of the window between an attempt and the wait.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const WallMs now = precise_wall_clock();
@@ -152,7 +154,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
     pgstat_report_wait_end();
 }
 
-// Repeats attempts until one succeeds or the wait ends. This slow path is out of line.
+// Repeats attempts until one succeeds or the wait ends.
 template <typename Numbers>
 static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;

@@ -1,4 +1,5 @@
-// Reserves raw numbers for this backend in shared slots. reserve_errors.cpp explains failed calls.
+// Reserves raw numbers for this backend in slots of shared memory. reserve_errors.cpp words the
+// errors.
 
 #pragma once
 
@@ -6,30 +7,30 @@
 
 #include "core/window/generator.h"
 
-// A call tries this slot first. If it is used up in this second, the call tries the others.
+// A call tries this slot first. If the slot is used up in this second, the call tries the others.
 enum class SlotChoice : uint8 {
-    kOwn,     // the backend's own slot, so backends do not disturb each other
-    kLowest,  // the same slot for all backends, so together they count upwards
+    kOwn,     // a slot by the backend's number, so that backends do not contend for slots
+    kLowest,  // the same slot for all backends, so that their numbers form one rising sequence
 };
 
-// Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
-// raises an ERROR. The caller has called require_generator.
+// Reserves 1 to `wanted` raw numbers. Waits for them at most randflake.max_wait, and then raises an
+// ERROR. Interrupts end the wait. Call require_generator first.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
-// Reserves Snowflake numbers, from the lowest slot with room. Call require_snowflake before.
+// Does the same for Snowflake numbers, from the lowest slot on. Call require_snowflake first.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
-// Reserves 53-bit numbers, from the backend's own slot. The caller has called require_generator53.
+// Does the same for 53-bit numbers, from the backend's own slot on. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// Raises the ERROR for a call whose `last` attempt got no number within randflake.max_wait.
+// Raises the ERROR for a call without a number after randflake.max_wait. `last` is its last
+// attempt.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
-// Logs, at most once in a minute of the clock, that every number of this second is used. Ignores
-// other outcomes, and layouts whose ticks are shorter than a second.
+// Logs that every number of this second is used, at most once a minute. Does nothing after other
+// outcomes, and for layouts whose ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 
-// Returns the text of the ERROR, in one line, that stops Randflake's identifiers now or soon;
-// palloc'd. Null without a problem.
+// Returns the problem that randflake_status shows, as one line; palloc'd. Null without a problem.
 const char* generator_problem();

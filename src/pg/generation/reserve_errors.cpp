@@ -1,5 +1,5 @@
-// Words the errors of calls that got no identifier, with cause and remedy. The errors are data, so
-// that the view randflake_status shows the same text in advance.
+// Words the errors of calls that got no identifier. The errors are data, so that the view
+// randflake_status can show the same text in advance.
 
 #include "pg/generation/reserve.h"
 
@@ -54,14 +54,14 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Says, after the text `before`, by how much this server's clock differs from the coordinator's.
-// Returns an empty text if the difference is tolerable.
+// Returns `before`, followed by a sentence that says by how much this server's clock differs from
+// the coordinator's. Returns an empty text if the difference is tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
 }
 
-// The clock is behind the last identifier, or behind the written end.
+// The clock shows `now` and is behind the second `used`. `what` names what has this second.
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -85,8 +85,8 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Returns the reason why the worker has no lease, as a sentence that every role may see: it never
-// quotes the coordinator.
+// Returns a sentence that says why the worker has no lease. Every role may see this sentence, so it
+// never quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -120,7 +120,7 @@ static const char* lease_failure_text(const LeaseReport& report) {
     return "The coordinator has not answered yet.";
 }
 
-// Returns the reason why the worker has no lease, or by how much the clock is wrong, or both.
+// Returns why the worker has no lease, or by how much the clock is wrong, or both.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* wrong = wrong_clock(report, " ");
     const bool all =
@@ -129,7 +129,8 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem, and when the coordinator grants leases again.
+// Returns the problem, and the time from which the coordinator grants leases if `clock` is before
+// it.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -138,7 +139,8 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Explains how to get a lease, and where the operator finds the coordinator's own words.
+// Returns a hint that names the remedy and the place of the full error message. `usual` is the
+// remedy for problems that have no remedy of their own.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -150,7 +152,7 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
             : usual);
 }
 
-// There is no lease, or the clock is outside it.
+// The server has no lease, or its clock is outside the lease.
 static ErrorText no_lease_error(Second clock) {
     const LeaseReport report = lease_report();
     const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
@@ -174,7 +176,7 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// Returns whether the clock is in the open lease, so that only the window is missing.
+// Returns whether the open lease allows identifiers at this time. Then only the window is missing.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&
@@ -201,7 +203,8 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
 }
 
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
-    // The longest wait after a crash or during a hold-off. A longer one means a clock set back.
+    // After a crash or during a hold-off, the server waits at most this long. A longer wait means
+    // that the clock was set back.
     const int64 usual = kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
@@ -231,7 +234,6 @@ static ErrorText not_looked_error() {
             : "Try again in a moment, or raise \"randflake.max_wait\"."};
 }
 
-// A coordinator may have leased the node ids up to report.trouble.second.
 static ErrorText leased_error(const WindowReport& report) {
     const Oid oid = look_report().coordinator[report.range];
     const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
@@ -245,7 +247,7 @@ static ErrorText leased_error(const WindowReport& report) {
             "uses and that are not in the coordinator's pool, and restart the server."};
 }
 
-// The window is closed or ended, and no process opened or extended it within randflake.max_wait.
+// The window is closed or has ended, and no process opened or extended it within max_wait.
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
     switch (report.trouble.problem) {
@@ -273,7 +275,7 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// Returns the capacity of the node ids. In Randflake's layout, one node id has less.
+// Returns a sentence with the number of identifiers that the node ids give per second or tick.
 static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
@@ -297,7 +299,6 @@ static ErrorText exhausted_error(const Layout& layout) {
         "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
-// Only the log gets this: no program's statement caused the wait.
 void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
     if (last.outcome != Outcome::kExhausted || layout.unit != kSecondMs)
@@ -344,14 +345,14 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // or the server has other node ids now
+                // No error was raised, so the server has other node ids by now.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // The state on disk can keep the server from using its lease.
+            // With these two problems, the state on disk prevents identifiers even under a lease.
             if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
@@ -374,7 +375,7 @@ static Second reached_by_all_slots() {
     return kRandflake.SecondOf(least);
 }
 
-// The worker may fail to get the next lease while this one is open.
+// The worker may fail to get the next lease while the server still generates under this one.
 static ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);
@@ -389,9 +390,9 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// The server uses a spare range of node ids until the clock reaches the last second that the other
-// range used. docs/monitoring/postgres_exporter.yml recognizes by these words, and by those for
-// clocks above, that the server still generates.
+// The server uses a spare range of node ids until the clock reaches the last second of another
+// range. docs/monitoring/postgres_exporter.yml matches this message and the one about clocks above,
+// because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -406,7 +407,8 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// Another running server has the same node ids. Both generate; the exporter knows these words.
+// Another running server has the same node ids. The exporter matches this message, because both
+// servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -420,7 +422,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// The directory is a copy. The server still generates; the exporter knows these words.
+// The exporter matches this message too, because the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

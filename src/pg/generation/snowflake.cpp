@@ -1,13 +1,13 @@
-// snowflake_generate(): an unencrypted number, by the layout of randflake.snowflake_layout.
+// Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout.
 //
-// The order of identifiers matters here. For a statement that wants one number, a backend reads the
-// clock to the millisecond and reserves a single number. For a statement that wants many numbers, a
-// backend reserves batches. The next batch is twice as long if the statement used up the last one
-// within a tick of the layout, and half as long otherwise.
+// Identifiers must be in the order of their time, so a backend reserves a single number for a
+// statement that needs only one. For a statement that needs many numbers, the backend reserves
+// batches. The next batch is twice as long if the statement used up the last one within a tick of
+// the layout, and half as long otherwise.
 //
-// A backend drops a batch when its statement ends or the coarse clock ticks, which happens every 1
-// to 10 ms depending on the kernel. So an identifier is older than its call by at most one tick of
-// the layout plus one tick of the coarse clock. This process owns it, as in prefetch.h.
+// A backend drops a batch when its statement ends or the coarse clock ticks (every 1 to 10 ms). So
+// an identifier's time is before its call by at most one tick of the layout plus one tick of the
+// coarse clock. Each process has its own batch, as in prefetch.h.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -19,18 +19,18 @@
 
 using namespace randflake;
 
-// Long enough that the clock and the compare-and-swap cost little per number.
+// In batches of this length, reading the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLargestBatch = 64;
 
 namespace {
 struct Prefetched {
-    TimestampTz statement;  // start of the batch's statement
+    TimestampTz statement;  // when the batch's statement began
     int64 seconds;          // the coarse clock at the batch's reservation
     long nanoseconds;
     uint64 last;    // the identifier returned last
-    uint32 left;    // the next `left` identifiers follow it
-    uint32 wanted;  // of the next batch
-    Tick tick;      // of the layout, at the batch's reservation
+    uint32 left;    // how many identifiers of the batch are left
+    uint32 wanted;  // length of the next batch
+    Tick tick;      // the layout's tick at the batch's reservation
 };
 }  // namespace
 
@@ -44,7 +44,7 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
         ready = true;
     }
 
-    // If this fails, the batch stays empty.
+    // Empties the batch first, because the reservation may raise an error.
     prefetched.left = 0;
     if (prefetched.statement != statement)
         prefetched.wanted = 1;

@@ -1,5 +1,5 @@
-// Defines SQL functions about Snowflake identifiers and their layouts. A function with a layout as
-// argument needs neither shared memory nor a secret.
+// Defines the SQL functions about Snowflake identifiers and their layouts. With a layout as an
+// argument, a function needs neither shared memory nor a secret.
 
 #include "core/identifier/layout_text.h"
 
@@ -14,11 +14,11 @@
 using namespace randflake;
 
 namespace {
-// What a call site keeps: the layout of its argument, and the descriptor of its row.
+// A call site keeps the parsed layout of its argument, and the descriptor of its row.
 struct CallSite {
     Layout layout;
-    const char* name;  // of the argument
-    int length;        // of the name; -1: none yet
+    const char* name;  // the text of the layout argument
+    int length;        // of the name; -1: no layout yet
     TupleDesc row;
 };
 static_assert(std::is_trivially_destructible_v<CallSite>);
@@ -40,7 +40,7 @@ static const char* quoted_name(const CallSite& site) {
 }
 
 // Returns the layout in argument number `argument`, or the server's layout if the function has no
-// such argument. Parses the text again only when it changes.
+// such argument. Parses a text only if it differs from the last call's.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {
@@ -145,7 +145,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// Returns the named layouts, and the server's layout if the list lacks it.
+// Returns the named layouts, and the server's layout if it is none of them.
 SQL_FUNCTION(snowflake_layouts);
 Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

@@ -1,25 +1,28 @@
 // Lets COPY FROM, and the initial copy of a table in logical replication, insert many rows at once
-// although a column default makes identifiers.
+// even if a column default makes identifiers.
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
-// the table that COPY fills. PostgreSQL exempts only nextval(). Our functions read no table. So
-// each has a twin, which runs the same code and is marked STABLE. In the defaults of COPY, a
-// planner support function replaces each call by the twin's.
+// the table that COPY fills. PostgreSQL exempts only nextval(). The functions that make identifiers
+// read no table, so each one has a twin: a SQL function with the same code that is marked STABLE.
+// In the defaults of COPY, a planner support function replaces each call of a function by a call of
+// its twin.
 //
-// Other statements must not use a twin: ALTER TABLE ADD COLUMN evaluates a default that is not
-// volatile once for all rows. So the support function replaces a call only if
+// Other statements must not use a twin. For example, ALTER TABLE ADD COLUMN would evaluate a STABLE
+// default once and store one identifier in all rows. So the support function replaces a call only
+// if
 //
-//   - the innermost utility statement is COPY FROM, or a worker of logical replication runs without
-//     a statement, as in the initial copy of a table. Statements of triggers pass
-//     ProcessUtility_hook too, which restores the outer state even after an error; and
-//   - there is no planner state: COPY plans a bare expression; queries of triggers have a state.
+//   - the innermost utility statement is COPY FROM, or a worker of logical replication executes no
+//     utility statement, as in the initial copy of a table. ProcessUtility_hook keeps track of the
+//     innermost utility statement, including those that triggers execute; and
+//   - there is no planner state. COPY plans a default without a state; a trigger's query has one.
 //
-// PostgreSQL evaluates other bare expressions for each row anyway: COPY's WHERE, conditions of
-// triggers, CHECK constraints, defaults in rows that logical replication applies.
+// Some other expressions meet both conditions: COPY's WHERE, trigger conditions, CHECK constraints,
+// and defaults of rows that logical replication applies. PostgreSQL evaluates them for each row, so
+// they may use a twin.
 //
-// Users cannot call a twin: its argument has type internal, of which SQL has no value. The argument
-// is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is
-// f_in_copy(internal) in the same schema.
+// The twin of f() is f_in_copy(internal) in the same schema. Users cannot call the twin, because
+// SQL has no values of type internal. Its argument is the Oid of the original. The twin requires
+// the EXECUTE privilege on the original.
 
 #include "pg/identifier/copy.h"
 
@@ -27,7 +30,6 @@
 
 static ProcessUtility_hook_type previous_process_utility;
 
-// The innermost utility statement of this backend.
 namespace {
 enum class Utility { kNone, kCopyFrom, kOther };
 }
@@ -68,7 +70,8 @@ void copy_init() {
     ProcessUtility_hook = on_process_utility;
 }
 
-// InvalidOid without a twin. This needs no privilege on the schema, because a default needs none.
+// Returns InvalidOid without a twin. Checks no privilege on the schema, because a column default
+// needs none.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
     if (name == nullptr)
@@ -91,7 +94,7 @@ Datum randflake_copy_support(PG_FUNCTION_ARGS) {
 
     const FuncExpr* call = simplify->fcall;
     const Oid twin = find_twin(call->funcid);
-    // After REVOKE ... ON ALL FUNCTIONS IN SCHEMA, a GRANT on the original is enough.
+    // If REVOKE ... ON ALL FUNCTIONS IN SCHEMA revoked EXECUTE on the twin, COPY uses the original.
     if (!OidIsValid(twin) || !may_execute(twin))
         return Datum{0};
     Const* original = makeConst(INTERNALOID, -1, InvalidOid, sizeof(Datum),
@@ -107,6 +110,7 @@ void require_original(FunctionCallInfo fcinfo) {
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
     if (!may_execute(original))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(original));
-    // Checks the privileges of a call once, like the executor. Any value but null marks the check.
+    // Like the executor, checks the privilege once per call site. A non-null fn_extra marks the
+    // check.
     call_site->fn_extra = call_site;
 }

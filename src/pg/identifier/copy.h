@@ -1,4 +1,4 @@
-// Column defaults of COPY FROM.
+// Speeds up COPY FROM if column defaults make identifiers; see copy.cpp.
 
 #pragma once
 
@@ -6,13 +6,13 @@
 
 #include "pg/base/sql_function.h"
 
-// Installs the hook; in _PG_init.
+// Installs the hook. Called by _PG_init.
 void copy_init();
 
-// Raises an ERROR unless the current role may execute the original of a twin.
+// Raises an ERROR unless the current role may execute the original of the called twin.
 void require_original(FunctionCallInfo fcinfo);
 
-// Defines the twin of a SQL function without arguments; see copy.cpp.
+// Defines the twin of a SQL function without arguments.
 #define SQL_FUNCTION_IN_COPY(name)           \
     SQL_FUNCTION(name##_in_copy);            \
     Datum name##_in_copy(PG_FUNCTION_ARGS) { \

@@ -1,4 +1,4 @@
-// Reads randflake.snowflake_layout, and raises the error for a text that describes no layout.
+// Reads randflake.snowflake_layout, and raises errors for malformed layouts.
 
 #include "pg/identifier/snowflake_layout.h"
 

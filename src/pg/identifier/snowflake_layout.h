@@ -6,15 +6,15 @@
 
 #include "core/identifier/layout.h"
 
-// snowflake_generate() uses this layout, fixed once the server has preloaded the library.
+// snowflake_generate() uses this layout. The layout is set when the server preloads the library.
 extern char* setting_snowflake_layout;  // as configured
 extern randflake::Layout snowflake_layout;
 
 void snowflake_layout_define_setting();
 
-// Parses the setting. A malformed setting is FATAL and stops the server's start.
+// Parses the setting. Raises FATAL for a malformed setting, so the server does not start.
 void snowflake_layout_load();
 
-// Reads a layout by name or description. A malformed text is an error of level `elevel`, which
-// quotes the text after `message`.
+// Parses a layout's name or description. For a malformed text, raises an error of level `elevel`.
+// The error message is `message`, followed by the quoted text.
 randflake::Layout parse_layout(const char* text, size_t length, const char* message, int elevel);

@@ -1,4 +1,5 @@
-// Defines SQL functions of the text form, which need no secret and no shared memory.
+// Defines the SQL functions for the text form of identifiers. They need no secret and no shared
+// memory.
 
 #include "pg/identifier/text.h"
 
@@ -27,7 +28,7 @@ char* type_text_of_id(uint64 id) {
     return buffer;
 }
 
-// Returns the error as a sentence; palloc'd.
+// Returns the error as a sentence.
 static const char* text_error_detail(const char* data, int length, const TextResult& result) {
     switch (result.error) {
         case TextError::kEmpty:
@@ -69,7 +70,8 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
-// Returns the identifier of `digits`, which are the text in `data` or its end.
+// Parses `digits`, which are all of the text in `data` or its end. Error messages quote all of
+// `data`.
 static uint64 id_of_digits(const char* data, int length, const char* digits) {
     const auto count = static_cast<int>(data + length - digits);
     const TextResult result = ParseText(digits, static_cast<size_t>(count));

@@ -6,13 +6,15 @@
 
 text* text_of_id(uint64 id);
 
-// Writes the text form after a prefix and _. Raises an ERROR for a malformed prefix.
+// Returns the prefix, an underscore and the text form. Raises an ERROR for a malformed prefix.
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
-// Output and input of the type; see core/identifier/id_text.h. The output is palloc'd. Malformed
-// input is an ERROR, or false if the caller collects errors in `context`.
+// These write and read values of the type randflake as text (core/identifier/id_text.h). The
+// written text is palloc'd. Reading malformed text raises an ERROR, or returns false if the caller
+// collects errors in `context`.
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 
-// Quotes input for a message, truncated at a character boundary since input may be huge; palloc'd.
+// Returns at most the first 128 bytes of `data` for a message, cut at a character boundary;
+// palloc'd.
 const char* quoted(const char* data, size_t length);

@@ -1,4 +1,4 @@
-// Reads the setting randflake.vector_path. A path that the processor lacks prevents the start.
+// Reads the setting randflake.vector_path.
 
 #include "pg/identifier/vector_path.h"
 

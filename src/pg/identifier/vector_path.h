@@ -1,4 +1,4 @@
-// Chooses the server's vector path of the cipher.
+// Chooses the vector instructions that encrypt identifiers.
 
 #pragma once
 
@@ -13,5 +13,5 @@ const char* vector_path_name();
 
 void vector_path_define_setting();
 
-// Chooses the path; FATAL if this processor lacks the one in randflake.vector_path.
+// Chooses the path. Raises FATAL if this processor does not support the configured path.
 void vector_path_choose();

@@ -1,11 +1,9 @@
-// Entry of the library.
-//
-// In a server that preloads it through shared_preload_libraries:
-//   1. _PG_init defines and checks settings and sets hooks;
-//   2. the shmem_request hook asks for shared memory;
-//   3. the shmem_startup hook maps it, and each subsystem initializes its part once.
-// In a backend of another server nothing happens. Text and shard functions need none of this, and
-// the other functions check for themselves.
+// Loads the library. If shared_preload_libraries names the library:
+//   1. _PG_init defines and checks settings and sets hooks.
+//   2. The shmem_request hook asks for shared memory.
+//   3. The shmem_startup hook maps shared memory. Each subsystem initializes its part once.
+// Otherwise loading does nothing. Functions that need shared memory then raise an error. The text
+// and shard functions work without shared memory.
 
 #include "pg/base/pg.h"
 
@@ -37,7 +35,7 @@ static void on_shmem_request() {
     shmem_request();
 }
 
-// Only a clean stop has exit status 0. A crash of the server or a backend has another status.
+// The exit status is 0 only at a clean stop, not after a crash of the server or a backend.
 static void on_exit(int status, Datum) {
     if (status == 0)
         server_stop();
@@ -51,7 +49,8 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// Each major's first minor release without CVE-2026-6460. Later majors never had this flaw.
+// Warns if this minor release has the flaw CVE-2026-6460. kClosedIn lists the first minor release
+// of each major version without the flaw. Later major versions never had it.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
@@ -79,8 +78,8 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // The postmaster runs exit callbacks after the exit of all its children, before it releases
-    // shared memory. The callbacks run again at each restart after a crash of a backend.
+    // The postmaster calls on_exit when all its children have exited, at its own exit and at each
+    // restart after a backend crash. Shared memory still exists then.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

@@ -1,5 +1,5 @@
-// Defines the functions behind the views randflake_status and randflake_slots. Generating backends
-// wait for no lock that they take.
+// Defines the functions behind the views randflake_status and randflake_slots. They take no lock
+// for which a generating backend waits.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -55,7 +55,8 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns the numbers a second of the server's node ids, less those that earlier secrets claim.
+// Returns how many identifiers the server can make per second. Does not count numbers that the
+// server skips because of earlier secrets.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -63,13 +64,13 @@ static int64 ids_per_second() {
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
 }
 
-// Returns the fingerprint of the secret that makes new identifiers.
 static const char* current_fingerprint() {
     const int current = secret_ring().GenerationAt(wall_clock_second());
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts a text of the lease worker, which has no database and writes UTF-8.
+// Converts UTF-8 text of the lease worker for this session. Unless the database encoding is UTF-8,
+// replaces each non-ASCII byte by a question mark.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)
@@ -78,7 +79,7 @@ static Datum lease_error_datum(char* text) {
     return text_datum(text);
 }
 
-// Returns the number of ranges of node ids to which the server could change now.
+// Returns how many other ranges of node ids the server could change to at this time.
 static int32 spare_ranges_left(const WindowReport& report) {
     const Second now = wall_clock_second();
     int32 left = 0;
