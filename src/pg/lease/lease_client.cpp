@@ -1,14 +1,9 @@
-// Each request runs in its own process, which ends with the request. libpq trusts the server about
-// the length and number of messages and the rounds of a password hash. libpq also waits
-// uninterruptibly, for a name server or an encrypted connection's end. The worker is safe from
-// that:
-//
-//   time     at the deadline, a shutdown or a reload the worker kills the process
-//   memory   the kernel limits it to kMemory beyond its start (on Linux)
-//   crashes  the process has left shared memory, so the server need not restart
-//
-// The worker reads the whole answer from a pipe, or nothing. If the worker kills the process, the
-// answer is lost and counts as no grant.
+// Sends requests to the coordinator, each in its own process: libpq may wait uninterruptibly, and
+// the coordinator's messages decide how much memory and time libpq takes.
+//   time     the worker kills the process at the deadline, a shutdown or a reload
+//   memory   on Linux the kernel limits the process to kMemory more than at its start
+//   crashes  the process has left shared memory, so its crash does not restart the server
+// The process writes its whole answer to a pipe at once. Without an answer there is no grant.
 
 #include "pg/lease/lease_client.h"
 
@@ -38,30 +33,29 @@ static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
 static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
 
-// Enough for the certificates of all authorities. An answer takes less than a kilobyte.
+// This is enough for the root certificates that libpq loads. An answer takes less than 1 kB.
 static constexpr rlim_t kMemory = 32 << 20;
 
-// The seconds to try each host of the connection string, unless the string sets them.
+// libpq tries each host for this many seconds, unless the connection string sets connect_timeout.
 static constexpr char kConnectTimeout[] = "3";
 
-// These settings of the session override those of role and database. Requests need this isolation
-// level. Abandoned requests must end to free their connections.
+// These settings override those of the role and the database. Requests need this isolation level.
+// The timeout frees the connections of abandoned requests.
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
 
-static pid_t asking;       // the process; 0: there is none
-static bool timed_out;     // whether the last request with enough time timed out
+static pid_t asking;       // pid of the process that asks; 0: none
+static bool timed_out;     // whether a request timed out, and none since had another outcome
 static uint32 first_host;  // index of the first host to try
 
-// Returns whether a character of UTF-8 is printable.
 static bool is_printable(const char* character, int bytes) {
     const auto first = static_cast<unsigned char>(character[0]);
     const auto second = static_cast<unsigned char>(character[1]);
     return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-// Copies as much of `text` as fits, with a question mark for each unprintable byte. Joins the lines
-// of libpq's messages.
+// Copies as much of `text` as fits. Replaces line breaks and tabs by spaces, and other unprintable
+// bytes by question marks.
 static LeaseResult failed(LeaseProblem problem, const char* text) {
     LeaseResult result{};
     result.problem = problem;
@@ -92,7 +86,6 @@ struct Parameter {
     const char* keyword;
     const char* value;
 };
-// The parameters of PQconnectdbParams; palloc'd.
 struct Parameters {
     const char* keywords[9];
     const char* values[9];
@@ -105,7 +98,7 @@ struct Parameters {
 };
 }  // namespace
 
-// Rotates a comma-separated list to begin with another item; palloc'd.
+// Rotates a comma-separated list so that it begins with item `first`; palloc'd.
 static char* rotated(const char* list, uint32 first) {
     uint32 items = 1;
     for (const char* at = list; *at != '\0'; at++)
@@ -118,9 +111,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Parameters before the connection string are defaults; those after it override it. Returns false
-// if libpq cannot parse the string. No message quotes the string or libpq's error, because any part
-// may belong to a password: in a URI, a password with / or @ becomes port or host.
+// Returns false if the connection string is invalid. Parameters before the string are defaults, and
+// parameters after it override it. No message quotes the string or libpq's error: if a password in
+// a URI contains / or @, libpq parses a part of the password as the port or the host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -154,7 +147,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Names the server that this one follows, or followed before its promotion.
+// Returns the parameters for the server that this one follows, or followed before its promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
@@ -169,12 +162,11 @@ static void parse_upstream(Parameters* parameters) {
     _exit(1);
 }
 
-// From here on the process must not touch the server's shared memory, error handling or log.
+// After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // The process ends with the worker, however the worker ends, and at the latest by its own
-    // alarm. An immediate stop signals the worker's whole group, and so ends this process too. A
-    // shutdown may send a second signal after the worker has begun to give its leases back. So the
-    // worker decides when a shutdown ends this process.
+    // This process ends with the worker, at an immediate stop of the server, or by its own alarm.
+    // It ignores SIGTERM, because a shutdown may repeat this signal while the worker gives its
+    // leases back. The worker kills this process if necessary.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -192,12 +184,12 @@ static void let_go_of_server(int64 timeout, pid_t worker) {
     PGSharedMemoryDetach();
     MyProc = nullptr;
     MyBEEntry = nullptr;
-    // libpq prints the server's notices while it connects.
+    // While libpq connects, it prints the coordinator's notices to stderr.
     if (const int null = open("/dev/null", O_RDWR); null >= 0)
         dup2(null, STDERR_FILENO);
 }
 
-// The kernel counts private writable memory, the sixth number of this file.
+// The sixth number of this file is the private writable memory, which RLIMIT_DATA limits.
 static void limit_memory() {
     char line[256];
     FILE* file = fopen("/proc/self/statm", "r");
@@ -236,7 +228,7 @@ static void end_asking(int, Datum) {
     asking = 0;
 }
 
-// Returns the read end of the pipe for the worker, or a negative number after a failure.
+// Returns the read end of the pipe. After a failure, returns a negative number and sets errno.
 static int start_asking(const Parameters& parameters, const CoordinatorRequest& request,
                         int64 timeout) {
     int ends[2];
@@ -266,7 +258,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     return -1;
 }
 
-// Waits for the answer. Fails at the deadline or when the worker has other work.
+// Fails at the deadline or, with `interruptible`, at a shutdown or a reload.
 static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
@@ -292,20 +284,20 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock between request and answer, so half of the time between is the
-// error. Ignores impossible times.
+// The coordinator read its clock between request and answer, so the error is half of the round
+// trip. Ignores times outside the years 1970 to 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
     const Ms round_trip = answer.answered_at - answer.asked_at;
-    // Both servers read their clocks to the millisecond.
+    // Adds 1 ms, because both servers read their clocks in whole milliseconds.
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Asks, and copies the answer's one row to `values`. `clock_column` is the column of the
-// coordinator's clock, if any. `kind` is the reply's kind if the coordinator complies; with kNone
-// only the deadline ends the wait.
+// Copies the one row of the answer to `values`. After success, the reply's kind is `kind`. With
+// kNone, a shutdown or a reload does not end the wait. `clock_column` has the coordinator's clock,
+// if any.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -346,7 +338,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // Keeps the first cause if later attempts only met refused connections.
+        // Keeps the timeout as the first cause if later attempts got no answer for other reasons.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);
@@ -363,7 +355,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-// Identifies the holder in the coordinator's views.
+// The coordinator's views show this name of the server.
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
     if (cluster_name[0] != '\0')

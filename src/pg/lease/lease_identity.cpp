@@ -1,4 +1,4 @@
-// Defines the coordinator's SQL functions in C, which work without preloading.
+// Defines the coordinator's C functions, which work without preloading the library.
 
 #include "pg/base/sql_function.h"
 #include "pg/lease/lease_look.h"
@@ -6,10 +6,11 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// Whether this transaction has asked for the coordinator's identity. Every change of leases asks.
+// Every change of leases asks for the identity, so this is true if this transaction changed leases.
 static bool leased;
 
-// A prepared transaction has no session, so a session that waits for the pool could not end it.
+// Refuses PREPARE TRANSACTION, because a session that waits for the pool cannot end a prepared
+// transaction.
 static void at_end_of_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && leased)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -34,11 +35,10 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // The server never replaces two files of every data directory. PG_VERSION never changes, so
-    // even a file system that knows only the last change gives it a time. pg_control changes
-    // constantly, so a restore into the same directory recreates it, unless the restore overwrites
-    // files in place. File systems reuse inode numbers, so times of birth count too, or without
-    // them the last change.
+    // The identity includes two files that the server never replaces. PG_VERSION never changes, so
+    // on a file system without times of birth the time of its last change identifies it. A restore
+    // into the same directory recreates pg_control, unless the restore overwrites files in place.
+    // Inode numbers do not suffice, because file systems reuse them.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
@@ -62,7 +62,8 @@ char* coordinator_identity() {
                     MyDatabaseId);
 }
 
-// (first_node_id integer, node_count integer), with spare ranges; nulls without static node ids.
+// Returns (first_node_id integer, node_count integer), including spare ranges. Both are null
+// without static node ids.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
     const bool none = shared == nullptr || setting_node_id < 0;

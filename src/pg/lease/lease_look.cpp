@@ -1,12 +1,13 @@
-// A process can connect to one database only, so a launcher lists the databases and starts a worker
-// in each, one after the other. The launcher ends after an answer from every database. Until then
-// it asks again every second. After any failure there is no result, and node ids stay closed.
+// Looks for coordinators that have leased this server's static node ids. A process can connect to
+// only one database, so a launcher starts a worker in each database, one after the other. After a
+// failure the launcher repeats the look every second. The node ids stay closed until workers have
+// looked at all databases.
 //
 // Workers are superusers in databases of other owners. So they read tables from storage, without
-// SQL: no function, operator, view, rule, trigger, policy or search path of a user takes part.
-// Workers override those settings of a database that matter. Only a superuser can create the
-// extension; workers ignore tables outside it. A worker waits only for ACCESS EXCLUSIVE locks, and
-// briefly. So workers soon end, and need no SIGTERM, which would log a FATAL error.
+// SQL: no user's function, operator, view, rule, trigger, policy or search path takes part. Workers
+// ignore tables outside the extension, which only a superuser can create. A worker waits only for
+// ACCESS EXCLUSIVE locks, at most kLockTimeout. So the launcher never needs to end a worker with
+// SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -39,7 +40,7 @@ namespace {
 struct Extension {
     Oid oid;
     Oid schema;
-    bool made_since;  // since the start of this server
+    bool made_since;  // created since the start of this server
 };
 
 struct Bounds {
@@ -82,7 +83,7 @@ public:
     int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
     int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
 
-    // Returns a half-open range. Without a bound the range extends to the limit of its type.
+    // Returns a half-open range. A range without bounds extends from 0 to the limit of its type.
     Bounds Range(const char* name, Oid type) const {
         const bool is_long = type == INT8RANGEOID;
         RangeBound from, to;
@@ -149,9 +150,9 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
-// Follows the functions randflake_lease_identity, _identity_hash and _share_pool.
+// Reads the pool like the SQL functions randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
-    // A pool without a row
+    // A pool without a row has these values.
     PoolSeen seen{};
     seen.made_since = extension.made_since;
     seen.max_duration = 60;
@@ -186,7 +187,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     look->AddPool(seen, ToUnix(wall_clock_second()));
 }
 
-// This function is out of line, because its variables must not live where code catches an error.
+// This function is out of line to keep its variables out of the function with PG_TRY.
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();
@@ -200,7 +201,7 @@ void randflake_look_at_database_main(Datum database) {
     memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
-    // The worker sets these whatever a database's settings are.
+    // These override the settings of the database.
     for (const auto& [name, value] :
          {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
           std::pair{"default_transaction_isolation", "read committed"},
@@ -242,7 +243,7 @@ struct Database {
 };
 }  // namespace
 
-// Lists all databases except those being dropped. No session can connect to a dropped database.
+// Lists all databases except those being dropped, to which no session can connect.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
@@ -273,7 +274,8 @@ static bool exists(Oid oid, MemoryContext context) {
     return false;
 }
 
-// Waits until this time or a worker's end. Does not return when the server stops.
+// Waits for this time (negative: forever) or until a worker ends. Does not return if the server
+// stops.
 static void pause_for(long milliseconds) {
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),
@@ -284,7 +286,7 @@ static void pause_for(long milliseconds) {
         proc_exit(0);
 }
 
-// Returns true with an answer in the report, false with its failure, if any.
+// Returns whether the report has the worker's answer. If not, the report may have a failure.
 static bool ask(Oid database) {
     SpinLockAcquire(&report()->mutex);
     const uint32 question = ++report()->question;
@@ -314,7 +316,7 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
-// Returns false if a worker could not look at some database.
+// Returns false if the look at any database failed.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
     Second free_at[kMaxRanges]{};

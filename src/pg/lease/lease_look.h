@@ -1,4 +1,4 @@
-// Shares a function between the coordinator and the look for coordinators.
+// Identifies a coordinator.
 
 #pragma once
 

@@ -9,10 +9,10 @@
 
 using namespace randflake;
 
-// A request for a lease causes no notices.
+// Requests cause no notices, so more notices than these are an error.
 static constexpr int kMaxNotices = 100;
 
-// A process makes one request.
+// Each process makes only one request.
 static PGconn* connection;
 static int notices;
 static bool warned;
@@ -20,7 +20,7 @@ static bool warned;
 static void fail(CoordinatorAnswer* answer, LeaseProblem problem, const char* text) {
     const char* password = PQpass(connection);
     answer->problem = problem;
-    // The coordinator may know the password and quote it.
+    // The coordinator's message may quote the password.
     if (password != nullptr && password[0] != '\0' && strstr(text, password) != nullptr)
         text = "the message of the coordinator is withheld, because it contains the password";
     strlcpy(answer->text, text, sizeof answer->text);
@@ -34,7 +34,7 @@ static void on_notice(void* answer, const PGresult* result) {
         fail(static_cast<CoordinatorAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
-    // libpq reads on while notices come.
+    // Ends the connection, because libpq would read an endless sequence of notices.
     if (++notices > kMaxNotices)
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
@@ -46,7 +46,7 @@ static AnswerType type_of(Oid type) {
                              : AnswerType::kOther;
 }
 
-// Copies the fields of a row to `fields`.
+// Converts a part of the answer. `fields` gets the fields of a row.
 static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
     AnswerPart part{};
     switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
@@ -76,7 +76,7 @@ static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnsw
     }
 }
 
-// Records why the answer is no grant. `part` is the last part.
+// Records why the request failed, if it failed. `part` is the last part of the answer.
 static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
                       CoordinatorAnswer* answer) {
     answer->refused = judged.refused();
@@ -109,7 +109,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
         answer->problem = LeaseProblem::kNone;
 }
 
-// Reads row by row, so that the process never holds more than two.
+// Reads row by row, so that the process never stores more than two rows.
 static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     answer->asked_at = uptime_clock();
     if (PQsendQueryParams(connection, request.statement, request.parameters,
@@ -132,7 +132,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// Runs a command. Returns true, and the number in a column of the first row.
+// Runs a command, and reads the number in a column of its only row. Returns false without one.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
@@ -143,7 +143,7 @@ static bool number_of(const char* command, int column, int64* value) {
     return good;
 }
 
-// Ignores what another server answers.
+// An unexpected answer counts as no answer.
 static void ask_which_server(CoordinatorAnswer* answer) {
     const char* standby = PQparameterStatus(connection, "in_hot_standby");
     answer->values[kInRecovery] = standby == nullptr || strcmp(standby, "off") != 0;
@@ -162,13 +162,12 @@ void lease_request(const char* const* keywords, const char* const* values,
         fail(answer, LeaseProblem::kNoAnswer,
              connection != nullptr ? PQerrorMessage(connection) : "out of memory");
     } else {
-        // Warnings during the connection do not concern the request.
+        // The receiver is set only after connecting: earlier warnings do not concern the request.
         PQsetNoticeReceiver(connection, on_notice, answer);
         if (request.statement == kWhichServer)
             ask_which_server(answer);
         else
             ask(request, answer);
     }
-    // Closes the connection properly, so that the coordinator sees no broken connection.
     PQfinish(connection);
 }

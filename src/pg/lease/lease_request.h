@@ -1,4 +1,4 @@
-// Sends one request to the coordinator by libpq, and checks the whole answer.
+// Sends one request to the coordinator over libpq, and checks the answer.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 inline constexpr int kLeaseParameters = 7;
 
-// A statement whose answer is one row of this shape. $1, $2, ... are parameters, as text: other
-// roles of the coordinator see the statement.
+// Describes a statement whose answer is one row of this shape. The parameters keep their values out
+// of the statement, which other roles of the coordinator can see.
 struct CoordinatorRequest {
     const char* statement;
     int parameters;
@@ -19,22 +19,22 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
-// In place of a statement: asks which server this is by the replication protocol. `values` then are
+// This replication command asks which server it is. WhichServer indexes the `values` of the answer.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 
 struct CoordinatorAnswer {
     LeaseProblem problem;  // kNone: the coordinator has committed the request
-    bool refused;          // otherwise: it refuses; other failures do not affect a lease
-    int64 values[randflake::kMaxAnswerColumns];  // with kNone: see LeaseAnswer
-    char text[392];                    // otherwise: why; the bytes may be the coordinator's
-    randflake::UnixSecond not_before;  // and the second before which it grants no lease; 0: unknown
-    bool tells_of_secrets;             // always: whether the next field is valid, see LeaseAnswer
+    bool refused;          // the coordinator refused; other problems do not affect a lease
+    int64 values[randflake::kMaxAnswerColumns];  // valid with kNone; see LeaseAnswer
+    char text[392];                              // the reason of a problem, unchecked
+    randflake::UnixSecond not_before;  // the coordinator grants no lease before this; 0: unknown
+    bool tells_of_secrets;             // whether differs_from is valid; see LeaseAnswer
     randflake::Second differs_from;
-    randflake::UptimeMs asked_at, answered_at;  // with kNone
+    randflake::UptimeMs asked_at, answered_at;  // valid with kNone
 };
 
-// Connects with these parameters of PQconnectdbParams, and asks. Raises no errors. The call blocks,
-// and its memory is unlimited: make it in a process that others can end (lease_client.cpp).
+// Connects with these parameters of PQconnectdbParams and sends the request. Raises no errors. The
+// call may block and use any amount of memory, so make it in a process that others can end.
 void lease_request(const char* const* keywords, const char* const* values,
                    const CoordinatorRequest& request, CoordinatorAnswer* answer);

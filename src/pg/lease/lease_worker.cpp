@@ -1,9 +1,9 @@
 // Runs the lease worker, a background process that maintains this server's leases of node ids.
-// core/lease/lease_holder.h decides its actions, and core/server/server.h decides their order. This
-// file talks to the coordinator, logs and waits.
+// core/lease/lease_holder.h and core/server/server.h decide its actions and their order.
 //
-// Even if this process fails, no identifier leaves the lease. At shutdown the worker seals the
-// window. The worker gives its leases back if the coordinator answers; else the state keeps them.
+// Identifiers stay within the lease even if the worker dies. At shutdown the worker seals the
+// window, and gives its leases back if the coordinator answers. Otherwise the state on disk keeps
+// the leases.
 
 #include "pg/lease/lease_worker.h"
 
@@ -26,13 +26,13 @@ extern "C" {
 
 static char logged_error[sizeof LeaseReport::error];
 
-// Returns a copy made under the lock, because sessions open the next lease.
+// Returns a copy, made under the window lock because sessions may open the next lease.
 static LeaseHolder leases() {
     return server.Leases();
 }
 
 void lease_register_worker() {
-    // A standby leases nothing until its promotion.
+    // A standby starts the worker only at its promotion.
     BackgroundWorker worker =
         background_worker("randflake_lease_main", "randflake lease worker", 1);
     RegisterBackgroundWorker(&worker);
@@ -40,7 +40,7 @@ void lease_register_worker() {
 
 // --- problems --------------------------------------------------------------------------------
 
-// Shows the problem; an empty message means none. Logs a changed problem.
+// Shows the problem in views, and logs it if the message changed. An empty message: no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -48,7 +48,7 @@ static void record(LeaseProblem problem, const char* message, UnixSecond not_bef
     if (strcmp(message, logged_error) == 0)
         return;
     strlcpy(logged_error, message, sizeof logged_error);
-    // The difference of clocks varies all the time.
+    // Does not log every change of the clocks' difference.
     if (problem == LeaseProblem::kClocks && before == problem)
         return;
     if (message[0] == '\0')
@@ -69,7 +69,7 @@ static void record_problem(LeaseProblem problem, const char* what, const char* w
     record(problem, message, not_before);
 }
 
-// A request abandoned for other work has not failed.
+// Does not record that a request was abandoned for a shutdown or a reload.
 static void record_failure(LeaseProblem problem, const char* what, const char* why,
                            UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
@@ -77,8 +77,8 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// The coordinator complied. If a session added secrets meanwhile, the answer counts as lost. The
-// next request names these secrets, and follows after the first retry interval.
+// Records a request with which the coordinator complied. kNothing: a session added secrets
+// meanwhile, so the answer counts as lost, and the next request names the new secrets.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -99,7 +99,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
     record(LeaseProblem::kClocks, message);
 }
 
-// The clock may now allow a lease that it prevented before.
+// Ends the problem kClocks if the clock allows the lease again.
 static void look_at_clock() {
     const Lease held = leases().newest();
     const Second now = wall_clock_second();
@@ -158,7 +158,7 @@ static void acquire(const LeaseQuestion& asked) {
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
-// Returns false if the lease cannot be renewed.
+// Returns false if the server needs a new lease instead.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
     const LeaseResult result =
@@ -220,8 +220,8 @@ static void release_all() {
 
 // --- the loop --------------------------------------------------------------------------------
 
-// Gives back node ids that this server itself used under a clock that was ahead. The node ids count
-// as used, so the coordinator prefers others.
+// Gives back node ids that this server itself used while its clock was ahead, so that the
+// coordinator prefers other node ids for it.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -234,10 +234,10 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if its time has come and no session has opened it. Returns true if it
-// dropped the lease, so that the server needs another one.
+// Opens the next lease if its time has come and no session has opened it. Returns true if the
+// worker dropped this lease, so the server needs another one.
 static bool open_or_drop_next() {
-    static int64 opened_id;  // the last one in the log
+    static int64 opened_id;  // the last lease in the log
     Second used_until;
     if (server.OpenLease(&used_until) == LeaseOpening::kUsed) {
         give_used_back(used_until);
@@ -249,7 +249,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that has ended by this server's clock opens too, but stays a problem.
+    // A lease that has ended by this server's clock opens too, but the problem remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -265,13 +265,13 @@ static SteadyMs next_request_at_ms() {
                                   steady_clock());
 }
 
-// How long to sleep while the clock prevents the use of a lease.
+// The worker sleeps at most this long while the clock prevents the use of a lease.
 static constexpr Ms kClockInterval = 500;
 
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    // There is no query to cancel. The type of pqsignal differs since PostgreSQL 19.
+    // The worker has no query to cancel. pqsignal has another type since PostgreSQL 19.
     signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
@@ -280,7 +280,7 @@ void randflake_lease_main(Datum) {
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
     shared->lease_worker_pid = MyProcPid;
-    // After a restart the worker continues its predecessor's leases.
+    // A restarted worker continues its predecessor's leases.
     SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
         CHECK_FOR_INTERRUPTS();  // answers barriers of other backends
@@ -289,7 +289,8 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Names new secrets at once, so that a problem with them shows before their time.
+        // Names new secrets to the coordinator at once, so that problems show before the secrets
+        // begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
@@ -310,6 +311,6 @@ void randflake_lease_main(Datum) {
     }
     MemoryContextSwitchTo(per_action);
     release_all();
-    // With status 1 the postmaster restarts the worker even after a mere termination.
+    // With status 0 the postmaster would not restart a worker that was only terminated.
     proc_exit(1);
 }

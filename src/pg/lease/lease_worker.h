@@ -1,6 +1,5 @@
-// Registers the lease worker.
+// Registers the lease worker. Call while the server preloads the library.
 
 #pragma once
 
-// Call while the server preloads the library.
 void lease_register_worker();

@@ -1,13 +1,9 @@
-// Runs a background process that looks for other running servers with this server's static node
-// ids, twice a minute outside recovery. The process asks
-//
-//   the server in "primary_conninfo": a former primary, or a standby promoted beside this one, may
-//     still generate. The address may also lead to this server, since it moves with the primary.
-//     Two servers of one system that left recovery are on different timelines, unless two standbys
-//     were promoted at the same time. So this process takes a server on this timeline for this one.
+// Runs the rival worker, which looks twice a minute outside recovery for other running servers with
+// this server's static node ids. All servers keep generating; the worker only reports. It asks
+//   the server in "primary_conninfo": this server may be a former primary, or a standby that was
+//     promoted beside this one. A server on the same timeline counts as this one, to which the
+//     address may lead. So two standbys promoted at the same time do not find each other.
 //   the coordinator in "randflake.registry", to which other servers announce their node ids.
-//
-// The process shows and logs what it finds; all servers keep generating.
 
 #include "pg/lease/rival_worker.h"
 
@@ -42,7 +38,7 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
-// Returns whether that server generates, or may at any moment, with node ids of this server.
+// Returns whether the server in "primary_conninfo" may generate with node ids of this server.
 static bool upstream_is_rival() {
     int64 values[randflake::kMaxAnswerColumns] = {};
     if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
@@ -50,13 +46,13 @@ static bool upstream_is_rival() {
         values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
         values[kNodeId] > PG_INT32_MAX)
         return false;
-    // Converts arbitrary numbers of the server.
+    // The numbers are unsigned, because the other server may send any values.
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
     const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
-// Returns the identity of this data directory, which only a copy of its disk shares.
+// Returns an identity of this data directory that only a copy of its disk shares.
 static const char* origin_text() {
     randflake::FileIdentity identity{};
     (void)window_file_identity(&identity);
@@ -109,6 +105,6 @@ void randflake_rival_main(Datum) {
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));
     }
-    // With status 1 the postmaster restarts the worker even after a mere termination.
+    // With status 0 the postmaster would not restart a worker that was only terminated.
     proc_exit(1);
 }

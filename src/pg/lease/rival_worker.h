@@ -1,5 +1,4 @@
-// Registers the worker that looks for other running servers with this server's node ids, if the
-// settings name a server to ask.
+// Registers the rival worker (see rival_worker.cpp) if the settings name a server to ask.
 
 #pragma once
 

@@ -1,15 +1,13 @@
-// The secrets pass through three places. None of these places keeps the text:
-//
+// Secrets pass through three places, none of which keeps their text:
 //   the setting   The check hook parses the value, passes the key on in the hook's `extra`, and
-//                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
-//                 current_setting and messages that quote settings show asterisks.
+//                 replaces the text by asterisks. So SHOW, pg_settings and messages show asterisks.
 //   the file      The server reads it at its start and in randflake_reload_secret(), and wipes the
 //                 buffer.
 //   the keys      A static variable of the postmaster, copied to shared memory. After a crash of a
-//                 backend, the postmaster copies added secrets back and then recreates the memory.
+//                 backend, the postmaster saves added secrets before it recreates shared memory.
 //
-// A malformed secret must stop the server, and no message may quote it. If a check hook returns
-// false, the server quotes the value or merely warns. So the hook accepts every value, and
+// A malformed secret must stop the server's start, and no message may quote it. If a check hook
+// returns false, the server quotes the value or only warns. So the hook accepts every value, and
 // secret_load raises the error.
 
 #include "pg/secret/secret.h"
@@ -35,7 +33,7 @@ struct SettingSecret {
 
 static constexpr char kMask[] = "********";
 
-// The largest file of secrets, comments included.
+// The longest valid secret file, including comments.
 static constexpr size_t kMaxFileBytes = 8192;
 
 static char* setting_secret;
@@ -87,13 +85,13 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// `level` is FATAL or ERROR below. Callers close the file and wipe its text before an error.
+// Below, `level` is FATAL or ERROR. Callers close the file and wipe its text before an error.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
 }
 
-// Does not suggest a new secret: identifiers of the old one would no longer decode.
+// Does not suggest a new secret, because a new secret does not decode existing identifiers.
 static int file_hint() {
     return errhint(
         "Put the file of this server's secrets there, readable by the server's user, or "
@@ -101,8 +99,8 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for its TLS key. The file must be regular. Its owner is the server's
-// user, and others have no access; or its owner is root, and its group may at most read.
+// Applies PostgreSQL's rules for TLS keys. If the owner is the server's user, only the owner has
+// access. If the owner is root, the group may read the file too.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
@@ -126,7 +124,7 @@ static void check_permissions(const struct stat& status, const char* path, int l
                                 status.st_uid == 0 && geteuid() != 0 ? "0640" : "0600", path)));
 }
 
-// Reads up to `size` bytes; negative, with errno, on failure.
+// Reads up to `size` bytes. Returns their number, or a negative number and sets errno.
 static ssize_t read_bytes(int fd, char* bytes, size_t size) {
     size_t length = 0;
     while (length < size) {
@@ -222,7 +220,7 @@ SecretList secret_read_again() {
     return read_secret_file(setting_secret_file, ERROR);
 }
 
-// Computes HMAC-SHA-256, under a secret, of a fixed text and further bytes.
+// Computes the HMAC-SHA-256 of `text` and `more`. The HMAC's key is a secret.
 static void hmac_of_text(const Key& key, const char* text, const uint8* more, size_t more_length,
                          uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
@@ -314,7 +312,7 @@ void secret_init_shared() {
     secret_add_shared(secrets);
 }
 
-// Checks shared memory after a crash, which may have damaged it: each key must match its schedule.
+// A crash may have damaged shared memory. Each key must still match its schedule.
 static bool is_intact(const SharedSecrets& from, int count) {
     if (count < secrets.count || count > kMaxGenerations)
         return false;

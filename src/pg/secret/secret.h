@@ -12,48 +12,49 @@
 
 void secret_define_settings();
 
-// Reads randflake.secret_file if set, and checks the secrets; FATAL for unusable ones.
+// Reads randflake.secret_file if it is set. Raises FATAL for invalid secrets.
 void secret_load();
 
 // Copies the secrets to shared memory, where every process reads them.
 void secret_init_shared();
 
-// Adds the secrets of `list` after the last one in shared memory. One caller at a time; allocates
-// nothing and raises no error.
+// Adds the secrets that shared memory lacks. Only one process at a time may call this. Raises no
+// error.
 void secret_add_shared(const randflake::SecretList& list);
 
-// Call in the postmaster before it releases shared memory: keeps the added secrets.
+// Saves added secrets in the postmaster before it releases shared memory.
 void secret_keep_added();
 
-// Reads randflake.secret_file again; ERROR if the setting is empty or the file unusable.
+// Reads randflake.secret_file again. Raises an ERROR if the setting is empty or the file is
+// invalid.
 randflake::SecretList secret_read_again();
 
-// A fingerprint distinguishes secrets and reveals nothing of them: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. An encrypted block would not do: it might be an identifier in
-// use. From the second secret on, the secret's time and the previous fingerprint follow the text.
-// So two servers with the same fingerprint agree about everything up to that secret. For backends
-// only: the server's crypto library needs a resource owner, which the postmaster lacks.
+// A fingerprint distinguishes secrets and reveals nothing about them. It is the first 8 bytes of an
+// HMAC-SHA-256, whose key is the secret. From the second secret on, the HMAC's text includes the
+// secret's time and the previous fingerprint. So if two servers have the same fingerprint, they
+// have the same secrets up to that one. The functions below need a resource owner, which the
+// postmaster lacks.
 
-// Returns the fingerprints and times of a list, or those of this server's secrets.
+// Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint, and from the second secret on "@" and its first Unix second; palloc'd.
+// Returns the fingerprint, followed by "@" and the secret's first Unix second if the secret is not
+// the first one; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
-// Returns all fingerprints and times in one text, as a coordinator expects them; palloc'd.
+// Returns all fingerprints and times as one text for a coordinator; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
 // Returns the key of a permutation (core/identifier/feistel.h): the first 16 bytes of an
-// HMAC-SHA-256. The HMAC's key is a secret; its text is use, zero byte and label. For backends
-// only.
+// HMAC-SHA-256. The HMAC's key is a secret, and its text is `use`, a zero byte and `label`.
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// Returns the ring of 53-bit identifiers; secret_ring() is the ring of the others. A session
-// derives its keys once, which may raise an ERROR. For backends only.
+// Returns the ring of secrets for 53-bit identifiers. A session derives the ring's keys once, which
+// may raise an ERROR.
 randflake::SecretRing53 secret_ring53();

@@ -1,4 +1,4 @@
-// Reads the state on disk if shared memory lacks the horizon. If this fails, raises an error.
+// Reads the decode horizon from the state on disk if shared memory lacks it.
 
 #include "pg/server/decode_horizon.h"
 

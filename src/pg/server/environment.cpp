@@ -1,4 +1,4 @@
-// Implements the environments of processes that can take locks, and of the postmaster.
+// Implements the environment of the postmaster, and that of all other processes.
 
 #include "pg/server/environment.h"
 
@@ -47,7 +47,7 @@ SteadyMs Environment::Steady() {
 Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// Includes this process's value, unless it read the configuration before the postmaster.
+// Includes this process's own value, which the postmaster may not have published yet.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -143,8 +143,7 @@ constinit Server<ServerEnvironment> server{environment};
 // --- the postmaster ----------------------------------------------------------------------------
 
 namespace {
-// The postmaster has no PGPROC, so it can take no lock; code that needs one does not compile. The
-// postmaster runs exit callbacks after the exit of all its children.
+// The postmaster has no PGPROC and can take no locks, so code that needs one does not compile.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;
@@ -160,7 +159,6 @@ struct PostmasterEnvironment : ServerEnvironment {
         }
         return true;
     }
-    // The postmaster takes no spinlocks.
     static bool Logged(const FileFailure& failure) {
         if (failure.error != 0)
             window_log_failure(failure);
@@ -179,16 +177,16 @@ static_assert(DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// Returns whether the server is or was a standby, or recovers from an archive. In these cases a
-// promotion may end recovery at any time after the start.
+// Returns whether the server starts as a standby or recovers from an archive. Then a promotion may
+// end recovery at any time.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
-// Mixes a boot with the place of the directory's last checkpoint if that ended a run cleanly;
-// otherwise the boot becomes unknown. Every run of PostgreSQL moves that place, with any libraries.
-// Returns the first transaction id of the next run, or an invalid one.
+// Combines the machine's boot id with the position of the last checkpoint, which every run of
+// PostgreSQL moves, even without this library. If the last run did not end cleanly, the boot id
+// becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid one.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

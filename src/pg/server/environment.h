@@ -1,4 +1,4 @@
-// Makes PostgreSQL the environment of core/server/server.h: LWLock, files, shared memory, clocks.
+// Implements the environment of core/server/server.h with PostgreSQL's locks, files and memory.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "core/server/server.h"
 #include "pg/memory/shmem.h"
 
-// randflake::Environment in core/server/server.h has the contracts of these calls.
+// randflake::Environment in core/server/server.h documents these calls.
 struct ServerEnvironment {
     using Decisions = randflake::Decisions;
     using Holder = Decisions::Holder;
@@ -71,9 +71,9 @@ extern template class randflake::Server<ServerEnvironment>;
 // Every process except the postmaster uses this.
 extern randflake::Server<ServerEnvironment> server;
 
-// LookAtState stores its failure in this process here.
+// LookAtState stores its failure here. Each process has its own.
 extern FileFailure server_look_failure;
 
-// For the postmaster: call after making shared memory, and at its clean exit.
+// The postmaster calls these after it makes shared memory, and at its clean exit.
 void server_init_shared();
 void server_stop();

@@ -1,6 +1,6 @@
-// A claim locks a range of bytes that no process writes: 2^23 bytes a node id. A claim begins in
-// the lower half of its first node id, at the offset of the postmaster's pid. So a conflicting lock
-// reveals its owner.
+// A claim locks a range of bytes in a file, 2^23 bytes per node id. No process writes these bytes.
+// The range begins in the first node id's bytes, at the offset of the postmaster's pid. So a
+// conflicting lock reveals the pid of its owner.
 
 #include "pg/server/node_claim.h"
 
@@ -17,7 +17,7 @@
 static constexpr int kPidBits = 22;
 static constexpr int kNodeBits = kPidBits + 1;
 
-static int claims = -1;  // the file; children inherit it
+static int claims = -1;  // the file's descriptor, which children inherit
 
 void node_claim_open() {
 #ifdef F_OFD_SETLK

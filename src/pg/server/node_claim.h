@@ -1,11 +1,10 @@
-// Lets running servers of one machine with common static node ids and first secret find each other.
+// Lets running servers of one machine find each other if they share static node ids and the first
+// secret. Servers of different system users, or with separate /dev/shm, do not find each other.
 //
-// Each server locks its node ids in a file of shared memory named after the secret's fingerprint.
-// The locks are shared, so a claim never fails and stops no generation. Any process can ask at any
-// time whose claim overlaps its own. The locks belong to the open file (OFD locks of Linux). All
-// processes of a server inherit the file, so the locks end with the last process, however it ends.
-//
-// Servers of different system users, or with separate /dev/shm, do not find each other.
+// Each server locks its node ids in a shared memory file that is named after the secret's
+// fingerprint. The locks are shared, so a claim never fails and never stops generation. All
+// processes of a server inherit the open file (OFD locks of Linux), so the locks end with the last
+// process.
 
 #pragma once
 
@@ -14,8 +13,9 @@
 // Call in the postmaster before it has children.
 void node_claim_open();
 
-// Call before the first window opens. Warns of another server. In recovery a server claims nothing.
+// Call before the first window opens. Warns of another server whose claim overlaps. A server claims
+// nothing in recovery.
 void node_claim_take();
 
-// Returns the postmaster's pid of another server whose claim overlaps, or 0.
+// Returns the postmaster's pid of another server whose claim overlaps this server's, or 0.
 pid_t node_claim_rival();

@@ -1,5 +1,4 @@
-// Defines SQL functions that show this server's secrets, as fingerprints only, and add secrets from
-// the file while the server runs.
+// Defines the SQL functions that show the fingerprints of this server's secrets and add secrets.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -48,7 +47,6 @@ static void require_accepted(const ReloadPlan& plan, const Reload& reload, Secon
     }
 }
 
-// Returns the server's number of secrets.
 SQL_FUNCTION(randflake_reload_secret);
 Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_preload();

@@ -1,4 +1,4 @@
-// Tells files from their copies, opens regular files only, and reports failed operations.
+// Distinguishes files from their copies, opens only regular files, and describes failures.
 
 #pragma once
 
@@ -6,30 +6,30 @@
 
 #include "core/window/window_state.h"
 
-// In place of errno: something other than a regular file has this name.
+// FileFailure::error has this value if the path is not a regular file.
 inline constexpr int kNotRegular = -1;
 
-// A failed operation on a file: errno or kNotRegular, the operation, and the path. errno is 0
-// without a failure. The texts are copies because shared memory keeps a failure: a pointer into the
-// library is valid only in processes forked from the one that stored it.
+// Describes a failed operation on a file. The texts are copies, because shared memory keeps
+// failures and a pointer into the library may be invalid in other processes.
 struct FileFailure {
-    int error;
+    int error;       // errno or kNotRegular; 0: no failure
     char action[8];  // "open", "fsync", ...
     char path[32];   // relative to the data directory, or the name of a shared memory object
 };
 
 FileFailure file_failed(const char* action, const char* path);
 
-// Returns the reason in English for messages; palloc'd. An errno gives the system's text.
+// Returns the reason for a message; palloc'd.
 const char* file_failure_text(const FileFailure& failure);
 
-// Other processes of the server's user may have put any file there. So a call never waits for the
-// other end of a FIFO, and follows no link in the last component.
+// Opens a regular file for reading. Other processes of the server's user may have put any file
+// there, so the call never blocks on a FIFO and follows no link in the path's last component.
 FileFailure file_open(const char* path, int* fd);
 
-// Opens a new file for writing, and removes a regular file of this name. An old file keeps its
-// contents if it has another name too, or failed to reach the disk.
+// Creates a file for writing. Removes an old file of this name instead of overwriting it, because
+// the old file may have a second name, or pages that the kernel dropped after a failed fsync.
 FileFailure file_create(const char* path, int* fd);
 
-// Reads inode and birth time of a regular file. `path` is relative to the data directory.
+// Reads the inode number and the time of birth of a regular file. If the file system has no times
+// of birth, reads the device and the time of the last change instead.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);

@@ -1,12 +1,11 @@
-// The marker of a data directory is a POSIX shared memory object of 8 bytes, named by a hash of the
-// directory's identity. The object stays when the server stops, and vanishes with the machine's
-// memory. Without the object, a start only waits randflake.max_clock_skew. An object of another
-// user counts as absent. Servers in different containers may see different objects of one name. All
-// proofs are still safe: a start without a marker holds off longer than any proof lasts. An object
-// counts only on a tmpfs: a disk could be rolled back together with the directory.
+// The marker of a data directory is a POSIX shared memory object of 8 bytes, whose name is a hash
+// of the directory's identity. The marker survives a stop of the server, but no reboot of the
+// machine. It counts only if it belongs to the server's user and is on a tmpfs, because a disk
+// could be rolled back together with the directory. A start without a marker holds off longer than
+// any proof by a marker lasts. So different containers may safely have different markers.
 //
-// Every user of the machine may create an object of this name first. So a call never waits for the
-// other end of a FIFO, and shm_open() follows no link.
+// Another user may create an object of this name first. So opening the object never blocks on a
+// FIFO, and shm_open() follows no link.
 
 #include "pg/window/run_marker.h"
 
@@ -25,7 +24,7 @@ struct MarkerName {
 };
 }  // namespace
 
-// Computes 64-bit FNV-1a (Fowler, Noll, Vo) over system identifier, inode and time of birth.
+// Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the directory's identity.
 static MarkerName marker_name(const Origin& origin) {
     const uint64 parts[] = {origin.system_identifier, origin.identity.inode, origin.identity.device,
                             static_cast<uint64>(origin.identity.birth_nanoseconds)};
@@ -39,7 +38,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// Requires that the file has one name: a second one could belong to another file of ours.
+// A second name (hard link) could belong to another file of the server's user.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -53,7 +52,7 @@ static bool is_marker(int fd) {
 
 void read_boot_id(uint64 boot[2]) {
     boot[0] = boot[1] = 0;
-    char text[randflake::kBootIdText + 1];  // one more shows a text that is too long
+    char text[randflake::kBootIdText + 1];  // one more byte than valid texts
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
@@ -67,7 +66,7 @@ uint64 run_marker_read(const Origin& origin) {
     const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
+    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more byte than valid objects
     const ssize_t length = is_marker(fd) ? read(fd, bytes, sizeof bytes) : 0;
     close(fd);
     return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
@@ -82,7 +81,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // Without a marker this run can prove nothing. An earlier write's marker must not stay.
+    // Then this run can prove nothing. An earlier marker must not remain.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

@@ -1,5 +1,5 @@
-// Keeps the last write of this data directory's state since the machine booted in the machine's
-// memory. No rollback of the disk affects it; see WriteRecord in core/window/window_state.h.
+// Keeps a mark of the last write of this directory's state in the machine's memory, where no
+// rollback of the disk affects the mark. See WriteRecord in core/window/window_state.h.
 
 #pragma once
 
@@ -8,14 +8,15 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
-// Returns whether this is a regular file of this user with one name.
+// Returns whether the file is regular, belongs to the server's user and has only one name.
 bool is_own_file(int fd);
 
-// Reads the machine's boot; zero if unknown.
+// Reads the id of the machine's boot; 0: unknown.
 void read_boot_id(uint64 boot[2]);
 
 // Returns the mark; 0 if unknown.
 uint64 run_marker_read(const randflake::Origin& origin);
 
-// Sets this mark, or removes it and sets *mark to 0. After a failure the former mark may remain.
+// Sets the mark. If this fails, removes the former mark and sets *mark to 0. Returns a failure if
+// the former mark may remain.
 FileFailure run_marker_write(const randflake::Origin& origin, uint64* mark);

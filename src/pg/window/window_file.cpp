@@ -1,12 +1,9 @@
 // Keeps two files in the directory randflake of the data directory:
-//
-//   window     the state; replaced as a whole: new file, fsync, rename, fsync of the directory
-//   identity   never renamed or rewritten, so its inode and time of birth distinguish this
-//              directory from every copy of it: base backup, rewind, file-level clone
-//
-// The functions use plain system calls and allocate nothing, because the postmaster calls them at
-// its exit, too. After a failed fsync a write starts over with a new file: the kernel may have
-// dropped pages of the old one. The files must be regular; the directory may be a link.
+//   window     the state. A write makes a new file, syncs it, renames it and syncs the directory.
+//   identity   a file that is never renamed or rewritten. Its inode and time of birth distinguish
+//              this directory from every copy, such as a base backup.
+// The postmaster calls these functions at its exit too, so they use plain system calls and allocate
+// nothing. The files must be regular files, but the directory may be a link.
 
 #include "pg/window/window_file.h"
 
@@ -51,7 +48,7 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     return failure;
 }
 
-// Syncs an existing directory, too: the process that made it may have failed to sync it.
+// Also syncs an existing directory, because the process that made it may have failed to sync it.
 static FileFailure make_directory() {
     if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
         return file_failed("create", kDirectory);
@@ -73,7 +70,7 @@ FileFailure window_file_identity(FileIdentity* identity) {
     return file_identity(kIdentityFile, identity);
 }
 
-// *made is true if the identity was missing, so that this directory has no state of its own.
+// Sets *made if the identity was missing. Then this directory has no state of its own.
 static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     FileFailure failure = window_file_identity(identity);
     *made = failure.error == ENOENT;
@@ -87,7 +84,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 static int lock_fd = -1;
 
-// The empty state comes first, because an identity without a state means a lost state.
+// Writes the empty state first, because an identity without a state means a lost state.
 static void make_both() {
     struct stat status;
     if (make_directory().error == 0 &&
@@ -102,7 +99,7 @@ bool window_file_lock(bool makes) {
     int fd;
     if (lock_fd >= 0 || file_open(kIdentityFile, &fd).error != 0)
         return lock_fd >= 0;
-    // Other children of a former postmaster, above all the logger, end a moment after it.
+    // Children of a former postmaster, such as the logger, may hold the lock a moment longer.
     for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 0) {
             close(fd);
@@ -129,7 +126,7 @@ FileFailure window_file_look(WindowState* state, StateError* error) {
     }
     if (failure.error != 0)
         return failure;
-    uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
+    uint8_t bytes[kWindowStateBytes + 1];  // one more byte than valid files
     const ssize_t length = read(fd, bytes, sizeof bytes);
     const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
     close(fd);

@@ -7,8 +7,8 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
-// Reads the state and this directory's identity, and makes a missing identity file. *error is the
-// state's error; the result is a failure to read the state at all.
+// Reads the state and this directory's identity, and makes a missing identity file. *error says
+// what is wrong with the state. The result says which file operation failed.
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
 
@@ -18,13 +18,13 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 // Reads this directory's identity. Returns a failure without one.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
-// Locks this directory. Processes that the caller forks later inherit the lock, which lasts until
-// the last of them ends. The lock is on the identity file, so a hard-linked copy shares it. With
-// `makes`, makes missing files.
+// Locks this directory's identity file, which a hard-linked copy of the directory shares. Child
+// processes inherit the lock, which lasts until the last of them ends. With `makes`, makes missing
+// files. Returns whether the lock is held.
 bool window_file_lock(bool makes);
-// Call this in a process that outlives those that need the lock.
+// For a child process that may outlive the server: closes its copy of the lock.
 void window_file_leave_lock();
 
-// Makes the state durable: without a failure, it survives a crash of the machine. After a failure
-// the disk may have the old state or the new one.
+// Writes the state so that it survives a crash of the machine. After a failure the disk may have
+// either the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);
