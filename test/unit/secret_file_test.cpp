@@ -1,5 +1,3 @@
-// Tests the text of a file of secrets: accepted files, and the reason and line of each refusal.
-
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,6 @@
-// Tests rings of secrets. At reduced widths the test checks every number of a ring: identifiers of
-// different numbers differ, every issued identifier decodes to its number, and no other identifier
-// decodes. With the shipped cipher, vector registers give the same as one number at a time.
+// Tests rings of secrets. With a small cipher, the test checks every number of a ring: no two
+// numbers have the same identifier, every issued identifier decodes to its number, and no other one
+// decodes.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,6 @@
 namespace randflake {
 namespace {
 
-// The layout has 3 bits of time, 1 of node and 3 of sequence, which give 128 numbers.
 constexpr Layout kSmall{.epoch = kWindowEpochMs,
                         .timestamp_bits = 3,
                         .node_bits = 1,
@@ -31,7 +30,7 @@ constexpr Layout kSmall{.epoch = kWindowEpochMs,
 constexpr uint64_t kNumbers = uint64_t{1} << kSmall.bits();
 constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
 
-// Any bijection suffices as a cipher.
+// A ring works with any bijection, so this cipher is a shuffled table.
 struct SmallCipher {
     Second from;
     std::vector<uint64_t> id_of, raw_of;
@@ -71,7 +70,7 @@ std::optional<uint64_t> Decrypt(const Ring<SmallCipher>& ring, uint64_t id) {
     return ring.Decrypt(kSmall, id, &raw) ? std::optional(raw) : std::nullopt;
 }
 
-// Checks every number of a ring, and returns a description of the first error or an empty text.
+// Checks every number of a ring. Returns the first problem, or an empty text.
 std::string ProblemOf(const Small& generations) {
     const Ring<SmallCipher> ring = RingOf(generations);
     std::map<uint64_t, uint64_t> made;  // identifier -> number
@@ -87,8 +86,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // A server with fewer generations gives the same identifier to every number before the next
-    // generation, and to the numbers that stand for seconds.
+    // A ring without the last generations gives the same identifiers to numbers before the first
+    // missing generation, and to the numbers that stand for seconds.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
@@ -108,7 +107,7 @@ std::string ProblemOf(const Small& generations) {
 
 TEST(SecretRing, EveryNumberOfEverySmallRing) {
     std::mt19937_64 random(18);
-    // Tries every choice of seconds that begins with 0.
+    // Tries every set of seconds that contains 0.
     for (uint32_t choice = 1; choice < 1u << kSeconds; choice += 2) {
         std::vector<uint32_t> from;
         for (uint32_t second = 0; second < kSeconds; second++)
@@ -145,7 +144,7 @@ TEST(SecretRing, ShareThatIsLeft) {
     EXPECT_EQ(none.ShareLeft(kRandflake, {5}), 1);
 }
 
-// Adds a secret while a call reserves numbers that belong to this secret.
+// Adds a secret during a call that reserves a number of that secret's time.
 TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
     std::mt19937_64 random(8);
     const Small generations = SmallRing({0, 4}, random);
@@ -191,8 +190,6 @@ TEST(SecretRing, OwnersAndIntervals) {
         }
 }
 
-// --- the cipher ----------------------------------------------------------------------------------
-
 using SecretRingBatch = VectorPathTest;
 
 std::vector<Generation> RandomRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
@@ -211,7 +208,7 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Compares runs of the first generations of a ring with one number at a time.
+// Compares the ring's batches with its identifiers of one number at a time.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {
@@ -248,7 +245,7 @@ void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& 
     EXPECT_GT(kept_ever, 0u);
 }
 
-// Early generations own large parts, so the ring skips many numbers.
+// The first generations own most identifiers, so the ring skips many numbers of later generations.
 constexpr uint32_t kFroms[] = {0, 1u << 28, 1u << 29, 3u << 28, (3u << 28) + 1};
 
 TEST_P(SecretRingBatch, GivesWhatOneNumberAtATimeGives) {
@@ -258,7 +255,6 @@ TEST_P(SecretRingBatch, GivesWhatOneNumberAtATimeGives) {
         ExpectAsOneByOne(path_, kRandflake, SecretRing(keys.data(), count), random);
 }
 
-// The ring skips numbers whose identifiers stand for seconds, however rare these are.
 TEST_P(SecretRingBatch, GivesWhatOneNumberAtATimeGivesOf53Bits) {
     std::mt19937_64 random(53);
     std::vector<Generation53> keys;
@@ -284,7 +280,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The second generation owns no such number, although it owns their second.
+        // The ring does not skip a number for the second that the second generation owns.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));

@@ -1,7 +1,6 @@
-// Models managed/randflake.sql, whose head comment has the proof: sessions give out numbers from
-// four sequences. Each access to a sequence or the clock is a step, and sessions interleave in
-// every order (sequence_server_test.cpp). sequence_trace.cpp prints the steps of a lone session for
-// test/t/432_managed_numbers.pl.
+// Models managed/randflake.sql, where sessions give out numbers from four sequences. The head
+// comment of that script has the proof. Each access to a sequence or the clock is one step, and
+// sequence_server_test.cpp runs the sessions' steps in random order.
 
 #pragma once
 
@@ -22,10 +21,10 @@ struct Limits {
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
-// These limits hold for a server that takes over, and may lack the former server's last positions.
+// Limits of a server that takes over, and may lack the former server's last positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// Models the sequence `numbers`. No server has life 0.
+// The sequence `numbers`. Each run of a server has another life, from 1 on.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n
@@ -33,7 +32,7 @@ struct Numbers {
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
 };
 
-// Models the sequences whose sum is a position, in parts of a second.
+// The sequences `tickets`, `hops` and `leaps`, whose sum is a position in parts of a second.
 struct Position {
     int64_t tickets = 0;
     int64_t leaps[2] = {0, 0};  // `hops` and `leaps`
@@ -54,14 +53,13 @@ struct Decision {
     int64_t goal = 0;    // and the second to hold first, for the leap
 };
 
-// Returns whether a session may use a number of this second now.
 constexpr bool Usable(const Limits& limits, int64_t life, int64_t now, const Numbers& numbers) {
     const int64_t second = numbers.value / limits.numbers;
     return numbers.life == life && second >= now && second <= now + limits.ahead;
 }
 
-// Returns the next action of a session that sees these values, in a call that began earlier. A
-// patient session waits for the holder of a second.
+// Returns the next action of a session whose call began at second `began`. A patient session waits
+// for another session that holds the wanted second.
 constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int64_t now,
                           const Numbers& numbers, int64_t position, bool patient) {
     const int64_t second = numbers.value / limits.numbers, n = numbers.value % limits.numbers;
@@ -79,8 +77,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// Returns which sequence the holder of a past second moves: 0 for `hops`, 1 for `leaps`, -1 for
-// none.
+// Returns which sequence the session moves next: 0 for `hops`, 1 for `leaps`, or -1 if either one
+// would move the position beyond `wanted`.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

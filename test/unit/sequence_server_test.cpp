@@ -1,8 +1,7 @@
-// Runs random schedules of three sessions with seconds of eight numbers. Sessions pause and end at
-// any point, servers crash and restart, and clocks are arbitrary. WAL may be unflushed or miss the
-// promoted standby, and node ids return with lost or old sequences. Checks that sessions use no
-// number twice and open no second twice.
-
+// Runs random schedules of three sessions with seconds of eight numbers, and checks that no number
+// is used twice and no second is opened twice. Sessions pause and end at any point, and servers
+// crash. A promoted standby may lack WAL. A server that takes over the node ids has lost, old or
+// intact sequences.
 #include "sequence_server.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +13,8 @@ namespace {
 
 constexpr int kSessions = 3, kSeconds = 8;
 
-// With a proof of the position's flush, clocks are arbitrary. Clocks without a proof, and clocks of
-// servers that take over, never go back.
+// With `proof`, a session flushes the position before it opens a second, and clocks show any time.
+// Without it, or when servers take over, the clock never goes back.
 struct Rules {
     Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
@@ -42,7 +41,7 @@ struct Session {
     }
 };
 
-// One server with its sessions. A seed decides the schedule.
+// One server with its sessions. The seed decides the order of all steps.
 class Schedule {
 public:
     Schedule(const Rules& rules, uint64_t seed) : rules_(rules), random_(seed) {}
@@ -100,8 +99,8 @@ private:
         }
     }
 
-    // Configures intact, restored or new sequences, on this server or another one. The
-    // configuration waits for all sessions.
+    // Configures a server with intact, restored or new sequences. A configuration locks out all
+    // sessions, so their calls begin again.
     void TakeOver() {
         if (!rules_.takes_over)
             return;
@@ -122,7 +121,7 @@ private:
         limits_ = rules_.limits;
     }
 
-    // Models nextval, which logs one value more than it returns.
+    // Like PostgreSQL's nextval, logs a value ahead of the returned value.
     static int64_t Nextval(int64_t& value, int64_t& logged) {
         if (++value > logged)
             logged = value + 1;
@@ -133,7 +132,6 @@ private:
 
     int64_t Clock() { return rules_.proof && !rules_.takes_over ? Random(kSeconds) : clock_; }
 
-    // Makes the next step of a session.
     void Advance(Session& self) {
         const Limits& limits = limits_;
         switch (self.at) {
@@ -255,7 +253,8 @@ private:
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// Counts the schedules that use a number twice. With `kept` it also checks their coverage.
+// Counts the schedules that use a number or a second twice. `kept` is for unbroken rules, which
+// must also reach all numbers.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;
@@ -268,13 +267,13 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // Sessions use all of the margin, in every second except the first two.
+        // Sessions use all numbers outside this mask, also those in the margin after the limit.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;
 }
 
-// A server that takes over begins after all opened seconds.
+// Makes servers take over, and start after every second that the former server may have opened.
 void TakesOver(Rules& rules) {
     rules.limits.ahead = 2;
     rules.takes_over = rules.limits;
@@ -305,14 +304,14 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
-    // This margin has one number less than three sessions need.
+    // The margin has one number less than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
-    // The hold-off must exceed the limit.
+    // The first second after a start must be later than any second without a proof.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Breaks each limit on the values that a standby or found sequences may lack.
+    // Each of these breaks one limit for a server that takes over.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

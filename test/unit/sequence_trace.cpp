@@ -1,8 +1,7 @@
-// Prints steps of the model of managed/randflake.sql in many states, one on a line, for
-// test/t/432_managed_numbers.pl. A line has the second and n of `numbers` and the position,
-// relative to the clock's. Then the line has the action of a lone session, which waits or takes a
-// number. If the session takes one, the line has the new position and the counts of values drawn
-// from `tickets`, `hops` and `leaps`. With an argument, the server takes over.
+// Prints a step of the model of managed/randflake.sql from each of many states, for
+// test/t/432_managed_numbers.pl. A line has the second and n of `numbers` and the position, all
+// relative to the clock, and then "wait" or the numbers after the step: second, n, position, and
+// the values drawn from `tickets`, `hops` and `leaps`. With an argument, the server takes over.
 
 #include <cstdio>
 
@@ -10,7 +9,7 @@
 
 using namespace randflake::sequence_server;
 
-// Moves the position like a lone session. Returns false if the session must wait.
+// Moves the position as a lone session does. Returns false if the session must wait.
 static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
                  Position& position) {
     for (bool patient = true;;) {

@@ -1,5 +1,5 @@
-// Checks that raw numbers keep their order as signed numbers, and that shards are contiguous and
-// complete.
+// Checks that raw numbers sort the same as signed integers, and that shards cover all raw numbers
+// in contiguous ranges.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ const std::vector<int32_t>& ShardCounts() {
     return counts;
 }
 
-// Returns all shards of a small count, or the ends, the middle and random shards of a large count.
+// Returns all shards if there are few. Otherwise returns the ends, the middle and some random
+// shards.
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {

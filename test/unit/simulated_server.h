@@ -1,12 +1,12 @@
-// A server in the simulation: a data directory, shared memory and processes. Its processes run the
-// shipped code (core/server/server.h, core/window/generator.h) in fibers; this is its environment.
-// A process stops before each operation that others could see: an operation on the slots or the
-// window, a lock, a write to the disk. There any other process may run, and the server may be
-// paused, crash or be copied. A call of the environment may fail, and may not return.
+// Simulates a server: a data directory, shared memory, and processes that run the shipped code
+// (core/server/server.h, core/window/generator.h) in fibers. This class is their Environment. A
+// process pauses before each operation that other processes can see: an access to the slots or the
+// window, a lock, or a write to the disk. At a pause other processes run, and the server may crash
+// or be copied. A call of the environment may fail or never return.
 //
-// It also checks promises long before a number could come twice, both as shipped and with the
-// broken rules in BreaksPromise: no number lies beyond the state on disk, windows of a node id
-// follow each other in time, none opens within the hold-off, and no used second is given back.
+// The class also checks rules whose violation need not lead to a repeated number. A used second is
+// below the end on disk and is never given back. Windows of a node id follow each other in time,
+// and none opens within the hold-off.
 
 #pragma once
 
@@ -60,7 +60,6 @@ struct Answer {
     }
 };
 
-// The settings of a server for its node ids.
 struct Settings {
     bool leases = false;
     NodeRange nodes{0, 1};  // a leasing server needs only the count
@@ -73,8 +72,9 @@ class SimulatedServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
 
-    // Windows are in the seconds of `layout`; numbers have any layout. `true_ms` is the true time,
-    // which no clock shows. With `issues`, reserved numbers are also encrypted and issued.
+    // `layout` has ticks of a second, for windows. `numbers` is the layout of the numbers.
+    // `true_ms` is the true time, which no clock shows. With `issues`, sessions encrypt and issue
+    // their numbers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
                     int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
@@ -107,13 +107,12 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
-    // Nothing fails, no process stands still, and the operator decides what a stop reaches.
+    // After BeCalm nothing fails and no process pauses at random, and set_reaches_coordinator
+    // decides whether a stop reaches the coordinator.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
-    // Looks into the databases of this server.
+    // Sets the function that looks for coordinators in this server's databases.
     void LookBy(std::function<void(PoolLook*)> looks) { looks_ = std::move(looks); }
-
-    // --- from start to stop
 
     void Start(const Settings& settings, const SecretRecords& secrets) {
         settings_ = settings;
@@ -125,15 +124,15 @@ public:
         InitShared();
     }
 
-    // Changes the tolerated difference of clocks, by a reload or before the next start.
+    // Changes the tolerated difference of clocks, by a reload or before a start.
     void SetSkew(int64_t skew_ms) {
         skew_ms_ = skew_ms;
         if (running_)
             skew_ = skew_.With(Tolerated());
     }
 
-    // A backend crashes: shared memory and processes are gone, the postmaster remains. Paused
-    // processes never resume. The secrets survive unless the memory is damaged.
+    // A crashed backend makes the postmaster end all processes and reset shared memory. The secrets
+    // survive if `loses_secrets` is false.
     void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
         if (loses_secrets)
@@ -151,7 +150,7 @@ public:
     bool may_stop() const { return running_ && !stopping_; }
     bool may_seal() const { return may_stop() && worker_idle() && !waits(); }
 
-    // A clean stop: the lease worker gives its leases back first; the postmaster ends last.
+    // Stops cleanly. First the lease worker gives its leases back, and finally the postmaster ends.
     void Stop() {
         stopping_ = true;
         waits_ = false;
@@ -159,7 +158,7 @@ public:
             StepStop();
     }
 
-    // The lease worker, or the server, stops.
+    // The lease worker begins to give its leases back.
     void Seal() { Begin(Task::kSeal); }
 
     void Promote() {
@@ -175,43 +174,41 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
-    // The settings of the last window.
+    // Returns the settings under which the server opened its last window.
     const Settings& last_settings() const { return last_settings_; }
     NodeRange last_nodes() const { return last_settings_.nodes; }
-    // Whether a clock set back now does not affect what others may have used.
+    // Returns whether static node ids have an open window. If the clock is set back after that, the
+    // server cannot use seconds that other servers may have used.
     bool has_opened() const {
         return !Window::FromWord(words_[kWindow].value).closed() && !settings_.leases;
     }
     int64_t role() const { return role_; }
-    // Every start of shared memory makes another server.
+    // Returns the server's number in the ledger. Each reset of shared memory gives a new number.
     uint32_t number() const { return number_; }
     const Lease& open_lease() const { return memory_.holder.open(); }
     bool waits() const { return waits_; }
     bool worker_idle() const { return !Worker().fiber.busy(); }
 
-    // --- secrets
-
-    // Without secrets it makes and leases nothing.
     bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
-    // Whether it can change to another range of node ids.
+    // Returns whether the server may change to another range of its node ids.
     bool may_leave() const { return running_ && has_opened() && settings_.ranges > 1; }
     Second floor() const { return memory_.state.floor; }
-    // The first second after everything that it may have announced or leased.
+    // Returns the first second after all seconds that the server may have announced or leased.
     Second LastEnd() const {
         return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
                         memory_.holder.LastEnd());
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Whether it has, and will keep, the secrets that satisfy `right`.
+    // Returns whether `right` holds for the server's secrets, also after the reload in progress.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();
         return (decided || right(secrets_)) && (!reloads() || right(file_));
     }
 
-    // A session reloads the secrets of this file.
+    // Starts a session that reloads the secrets from this file.
     void ReloadSecrets(const SecretRecords& file) {
         if (!running_ || stopping_ || Session().fiber.busy())
             return;
@@ -221,14 +218,12 @@ public:
             Resume(&Session());
     }
 
-    // --- steps
-
     void StepBackend() {
         if (has_secrets())
             StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // The session that reloads, or moves the window on.
+    // Steps the session that reloads secrets or extends the window.
     void StepSession() {
         if (!Session().fiber.busy() && has_secrets() && !stopping_)
             Begin(Task::kExtend);
@@ -236,7 +231,7 @@ public:
         StepProcess(&Looker());
     }
 
-    // A step of a clean stop, when only the lease worker has work left.
+    // Makes a step of a clean stop. Only the lease worker and the lock's holder still run.
     void StepStop() {
         if (settings_.leases && !directory_.recovers && !sealed_) {
             if (worker_idle())
@@ -260,7 +255,7 @@ public:
         while (Looker().fiber.busy())
             Resume(&Looker());
     }
-    // A session calls, while nobody else does anything.
+    // Runs a whole call of a session while no other process runs.
     void Call() {
         Begin(&processes_[0], Task::kGenerate);
         while (processes_[0].fiber.busy())
@@ -279,8 +274,8 @@ public:
         Begin(Task::kHear);
     }
 
-    // What processes did since the last call: a request that waits for an answer, leases given
-    // back, and whether a reload failed.
+    // What the processes have done since the last TakeDone: a request that waits for an answer,
+    // releases of leases, and whether a reload failed.
     struct Done {
         std::optional<Request> request;
         std::vector<Request> releases;
@@ -291,8 +286,6 @@ public:
         return done_.request.has_value() || !done_.releases.empty() || done_.reload;
     }
     Done TakeDone() { return std::exchange(done_, {}); }
-
-    // --- the environment
 
     class Word {
     public:
@@ -449,7 +442,7 @@ public:
         if (fails && mutant_ == kCountsNoFailedWrites)
             memory_.run--;
         events_->failed_writes += fails;
-        // After a failure the disk holds the old state or the new one.
+        // After a failed write, the disk may have the old or the new state.
         if (mutant_ == kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
         else if (!fails || random_->OneIn(2))
@@ -464,7 +457,7 @@ public:
         Step();
         MayNotComeBack();
         const uint64_t former = std::exchange(former_mark_, *mark);
-        // If the mark cannot be written, the former one must go.
+        // If the server cannot write the new mark, it must delete the former mark.
         if (!Fails()) {
             machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
         } else if (!Fails()) {
@@ -562,7 +555,8 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // The tolerated difference changed after the first plan.
+        // A change of the tolerated difference leads to a second plan. These mutants ignore parts
+        // of it.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -692,7 +686,7 @@ private:
     static constexpr size_t kBackends = 3;
     static constexpr size_t kProcesses = kBackends + 4;
     static constexpr size_t kWindow = kMaxSlots;
-    // Few, so that they are reused.
+    // Inode numbers are reused soon, because there are only three.
     static constexpr int64_t kInodes = 3;
 
     Process& Session() { return processes_[kBackends]; }
@@ -726,8 +720,6 @@ private:
         waits_ = stopping_ = sealed_ = false;
     }
 
-    // --- processes
-
     void KillAll() {
         if (reloads())
             done_.reload = true;
@@ -759,7 +751,7 @@ private:
             process->paused--;
             return;
         }
-        // The holder of the lock makes all others wait.
+        // The lock's holder pauses briefly, because it makes all other processes wait.
         const bool long_pauses = generates && locked_by_ != process;
         if (!process->fiber.busy() && generates)
             Begin(process, Task::kGenerate);
@@ -782,7 +774,7 @@ private:
             done_.reload |= secrets_.count != file_.count;
     }
 
-    // The consequences of a broken rule must reveal it, not an assertion.
+    // With a mutant, assertions do nothing: the ledger or the checks must find the violation.
     void AssertionFailed(const char* condition) {
         if (!asserts_)
             return;
@@ -799,7 +791,7 @@ private:
         current_->fiber.End();
     }
 
-    // Others run here. The postmaster is alone.
+    // Lets other processes run. The postmaster does not pause, because it runs alone.
     void Step() {
         if (current_ != nullptr && current_ != &Postmaster())
             current_->fiber.Pause();
@@ -843,8 +835,6 @@ private:
                 return core_.Stop({machine_->boot(), machine_->boot()});
         }
     }
-
-    // --- the generating backends
 
     void Generate(Process* process, bool again = true) {
         if (again && !calm_ && random_->OneIn(8))
@@ -923,8 +913,8 @@ private:
         return reservation;
     }
 
-    // A session with reserved numbers encrypts them, and returns the first identifier, then one
-    // with each call in the same second.
+    // Encrypts and issues reserved numbers. The first identifier is returned at once, and each
+    // later call in the same second returns another.
     void Issue(const Reservation& reservation, int count) {
         bool first = true;
         for (uint32_t next = 0; next < reservation.count; next++) {
@@ -947,7 +937,7 @@ private:
         }
     }
 
-    // False if the number is skipped.
+    // Returns false if the ring skips the number.
     bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
         const int owner =
             mutant_ == kEncryptsByTheClock ? ring.GenerationAt(Now()) : ring.OwnerOf(numbers_, raw);
@@ -973,8 +963,6 @@ private:
         const ReloadResult result = core_.AddSecrets(file_, file_);
         events_->refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
     }
-
-    // --- the lease worker
 
     void Ask() {
         const LeaseQuestion question = core_.Ask(
@@ -1019,7 +1007,7 @@ private:
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
 
-    // Tells the ledger of a grant or renewal before it is on disk.
+    // Tells the ledger of a new grant or renewal before the server writes it.
     void TellLedger(const Lease& held) {
         const bool other = held.id != known_.id || held.incarnation != known_.incarnation ||
                            held.asked_at_ms != known_.asked_at_ms || held.end != known_.end;
@@ -1047,13 +1035,13 @@ private:
         ledger_->Claim(GrantOf(held), held.nodes.first, slots(), known_.end.count, held.end.count);
     }
 
-    // No window may end later than requested by the clock, whatever coordinators say.
+    // Checks that no window ends later than the server requested by its own clock.
     void CheckWindow(const Window& before, const Window& next) {
         if (settings_.leases && !next.closed() && next.end > before.end && next.end > latest_end_)
             ledger_->TooLong(next.end.count);
     }
 
-    // The worker's idle actions.
+    // Makes the lease worker do what it does between requests.
     void Follow() {
         Second used_until;
         if (core_.OpenLease(&used_until) != LeaseOpening::kUsed)
@@ -1063,8 +1051,8 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // The end of the worker. The ledger knows what was used; the coordinator hears what the
-    // holder says.
+    // Ends the lease worker. The ledger gets the unused rest of each lease, from what was really
+    // used. The coordinator gets the releases that the holder computes.
     void GiveUp() {
         if (!calm_)
             reaches_coordinator_ = !random_->OneIn(3);
@@ -1082,7 +1070,8 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // The directory's earlier use, this window included, is reported separately.
+            // Server::Seal counts the directory's earlier use as used, so the mutant overwrites the
+            // release.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
@@ -1099,7 +1088,7 @@ private:
                 role_};
     }
 
-    // The lease's grant in the ledger.
+    // Returns the ledger's entry for the lease's grant.
     int& GrantOf(const Lease& lease) {
         const bool known = lease.incarnation != Incarnation{};
         return ledger_->GrantOf(known ? lease.incarnation : Incarnation{{number_, 0}});
@@ -1109,7 +1098,7 @@ private:
             if (lease.id != 0)
                 ledger_->Lose(GrantOf(lease), why);
     }
-    // Those that a write leaves out.
+    // Notes why leases are lost that the written state leaves out.
     void LoseStruck(const WindowState& written) {
         for (const Lease& lease : memory_.state.leases) {
             const auto same = [&](const Lease& kept) {
@@ -1127,7 +1116,7 @@ private:
                 ledger_->Lose(GrantOf(lease), Refused::kLostRefused);
         }
     }
-    // By what a start finds.
+    // Returns why a start cannot resume this lease of the state that it has found.
     Refused WhyLost(const WindowState& found, const Lease& lease) const {
         const randflake::Start& start = memory_.start;
         const WriteRecord& write = found.write;
@@ -1178,15 +1167,13 @@ private:
         directory_.largest_skew_ms = seen_skew_.largest_ms;
     }
 
-    // --- refusals
-
     Refused Required(Refused why) {
         if (why == Refused::kOther && checks_)
             ledger_->Violated("a server refuses, or loses a lease, for no cause");
         return why;
     }
 
-    // A session has just tried to get a window for this slot.
+    // Judges a session's refusal right after the session has tried to get a window for this slot.
     void Judge(const Word& slot) {
         const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
                                                 Window::FromWord(words_[kWindow].value), 1)
@@ -1226,7 +1213,7 @@ private:
         }
         return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
     }
-    // It knows of these node ids.
+    // Returns why the server, which has these node ids, opens no window of them at `now`.
     Refused WhyNotOpen(Second now, const NodeRange& nodes) {
         const bool leases = settings_.leases;
         const Window window = Window::FromWord(words_[kWindow].value);
@@ -1254,15 +1241,13 @@ private:
         return leases || memory_.looked || memory_.proven ? Refused::kOther : Refused::kLook;
     }
 
-    // --- promises
-
-    // Later decisions use this, except for a window that follows an open one.
+    // Notes the tolerated difference of clocks that decides when a closed window may open.
     void RecordSkew() {
         if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
             decided_skew_ = skew_;
     }
 
-    // Call when a window of these node ids opens.
+    // Checks a window of these node ids that is about to open.
     void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
         if (!checks_)
             return;

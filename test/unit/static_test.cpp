@@ -1,4 +1,4 @@
-// Checks at compile time which environments a Server accepts.
+// Checks at compile time which types satisfy the concept Environment.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace randflake {
 namespace {
 
-// Has only the members of UnlockedEnvironment, so further calls by Server fail to compile.
+// Has only the members of UnlockedEnvironment. If Server calls anything else, it does not compile.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 
@@ -35,7 +35,7 @@ private:
 };
 static_assert(UnlockedEnvironment<UnlockedArchetype> && !Environment<UnlockedArchetype>);
 
-// Adds only the members of Environment.
+// Adds only the other members of Environment.
 struct Archetype : UnlockedArchetype {
     struct SecretList {};
 
@@ -66,14 +66,14 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// An environment cannot replace decisions by its own functions.
+// Server ignores functions of the environment that have a decision's name. Here a call would not
+// compile.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;
     void SealWindow(auto&&...) = delete;
 };
 
-// A type with other decisions fails the check.
 struct OtherTime : Archetype {
     struct Decisions : randflake::Decisions {
         using randflake::Decisions::Decisions;

@@ -1,5 +1,3 @@
-// Tests the text form: known texts, round trips, and every kind of malformed text.
-
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -71,7 +69,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// The parser refuses decimal numbers of every length except the length of a full text form.
+// The parser refuses decimal numbers of every length except that of the full text form.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;
@@ -88,7 +86,7 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Both parsers read the output back, and no output is a short decimal number.
+// Both parsers read the output, and no output looks like a short decimal number.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;
@@ -107,7 +105,7 @@ TEST(TypeText, RoundTripsAtEveryLength) {
 }
 
 TEST(Text, OverSixtyFourBitsIsRefused) {
-    // Thirteen digits hold 65 bits: a first digit from g on is too large.
+    // Thirteen digits have 65 bits, so a first digit above f is too large.
     for (char first = 'g'; first <= 'v'; first++)
         for (const char rest : {'0', 'v'}) {
             const std::string text = first + std::string(kMaxTextLength - 1, rest);
@@ -126,8 +124,6 @@ TEST(Text, FirstBadCharacterIsReported) {
     EXPECT_EQ(Parse("1w").error, TextError::kBadCharacter);
     EXPECT_EQ(Parse("1W").error, TextError::kBadCharacter);
 }
-
-// --- other input -----------------------------------------------------------------------------
 
 TEST(Text, Bigint) {
     const auto is_bigint = [](const std::string& text) {
@@ -152,7 +148,7 @@ TEST(Text, Binary) {
     EXPECT_EQ(id, 0x8102030405060788u);
 }
 
-// Tests TypeID's rule for prefixes, except for the empty prefix.
+// The rule is TypeID's, except that TypeID allows an empty prefix.
 TEST(Prefix, Rule) {
     const auto is_prefix = [](const std::string& text) {
         return IsPrefix(text.data(), text.size());

@@ -1,5 +1,5 @@
-// Makes a ring of secrets whose identifiers have as few bits as a small layout's numbers: the
-// shipped Ring with another cipher.
+// The shipped Ring with a small cipher, so that identifiers have as few bits as the numbers of a
+// small layout.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace randflake::simulation {
 
-// Maps the numbers of `bits` bits one to one, differently for each fingerprint.
+// A bijection of the numbers of `bits` bits, which depends on the fingerprint.
 class ToyCipher {
 public:
     ToyCipher() = default;
@@ -21,7 +21,7 @@ public:
             state = (state + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
             state ^= state >> 29;
             round = {state & mask_, state >> 32 | 1, 0};
-            // Newton's iteration finds the inverse. Each step doubles the correct bits.
+            // Newton's iteration for the inverse doubles the correct bits with each step.
             round.inverse = round.factor;
             for (int i = 0; i < 5; i++)
                 round.inverse *= 2 - round.factor * round.inverse;

@@ -1,5 +1,5 @@
-// Checks the entries that a use of the type needs in a database, and the next step, in each case of
-// tables, ring, value and place.
+// Tests which secrets a database must have recorded when a session uses the type, and what the
+// session does next.
 
 #include "core/type/type_binding.h"
 
@@ -14,8 +14,8 @@
 namespace randflake {
 namespace {
 
-// Reads a ring or rows from a short text such as "A B100 C200": a letter for each entry's
-// fingerprint, and the first second of later entries.
+// Parses a ring or a table's rows from a text such as "A B100 C200": each letter is a fingerprint,
+// and each number is the first second of a later secret.
 std::vector<SecretRecord> Records(const std::string& text) {
     std::vector<SecretRecord> records;
     for (size_t i = 0; i < text.size(); i++) {
@@ -98,7 +98,7 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
     EXPECT_EQ(rows.found, 0u);
     EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
     EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
-    // Another time makes a different entry.
+    // An entry with the same fingerprint and another second is another entry.
     EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
 }
 
@@ -174,7 +174,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A value has its second, or 0 if it stands for a second.
+// The ring is "A B100 C200". A value's second is 0 if the value stands for a second.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {
@@ -200,7 +200,7 @@ TEST(PlanBinding, EveryCase) {
         BindingStep step;
         Second decode_horizon = kNoSecond;
     } cases[] = {
-        // These entries are bound.
+        // The table has the value's secret.
         {"make", "A", kMake, 50, 60, 0, kGo},
         {"input", "A", kInput, 50, 60, 0, kGo},
         {"output", "A", kOutput, 50, 60, 0, kGo},
@@ -209,7 +209,7 @@ TEST(PlanBinding, EveryCase) {
         {"of the second generation", "A B100", kOutput, 150, 150, 0, kGo},
         {"behind the clock", "A B100", kInput, 150, 50, 0, kGo},
         {"in a worker", "A B100", kInput, 150, 150, kInWorker, kGo},
-        // The entry is missing.
+        // The table lacks the value's secret.
         {"making adds it", "A", kMake, 100, 100, 0, kAdd},
         {"also where the clock went back", "A", kMake, 100, 50, 0, kAdd},
         {"input adds it", "A", kInput, 100, 100, 0, kAdd},
@@ -231,7 +231,7 @@ TEST(PlanBinding, EveryCase) {
         {"output in a worker", "A", kOutput, 100, 100, kInWorker, kGo},
         {"output in the past", "A", kOutput, 100, 100, kDecoding, kGo},
         {"input in the past", "A", kInput, 100, 100, kDecoding, kGo},
-        // The database has no entry.
+        // The table is empty.
         {"first", "", kMake, 50, 60, kMayBind, kLock},
         {"first, locked", "", kMake, 50, 60, kMayBind | kLocked, kAdd},
         {"first input", "", kInput, 0, 60, kMayBind, kLock},
@@ -245,7 +245,7 @@ TEST(PlanBinding, EveryCase) {
         {"output of it", "", kOutput, 50, 60, kMayBind, kMissing},
         {"output in the past of it", "", kOutput, 50, 60, kDecoding, kGo},
         {"output in a worker of it", "", kOutput, 50, 60, kInWorker, kGo},
-        // Ring and table differ from second 150 on.
+        // The ring and the table differ from second 150 on.
         {"before it", "A B100 X150", kOutput, 149, 300, 0, kGo},
         {"made before it", "A B100 X150", kMake, 149, 149, 0, kGo},
         {"read in before it", "A B100 X150", kInput, 149, 300, 0, kGo},
@@ -259,7 +259,7 @@ TEST(PlanBinding, EveryCase) {
         {"made by none", "A B100 X150", kNoValue, 0, 300, 0, kDiffers},
         {"sorted", "A B100 X150", kSort, 0, 300, 0, kGo},
         {"indexed", "A B100 X150", kBuild, 0, 300, 0, kDiffers},
-        // The first secret differs.
+        // The first secret in the table is another one than in the ring.
         {"shown", "X", kOutput, 50, 60, 0, kDiffers},
         {"stands for a second", "X", kOutput, 0, 60, 0, kDiffers},
         {"made", "A X", kMake, 50, 60, 0, kDiffers},
@@ -271,7 +271,7 @@ TEST(PlanBinding, EveryCase) {
         {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
         {"indexed", "A B100", kBuild, 0, 60, 0, kGo},
         {"made by none", "A B100", kNoValue, 0, 60, 0, kGo},
-        // The server knows that it lacks a secret from second 120 on.
+        // The server knows that it lacks the secret that begins at second 120.
         {"before that", "A B100", kOutput, 119, 300, 0, kGo, 120},
         {"from then on", "A B100", kOutput, 120, 300, 0, kLacksSecret, 120},
         {"read in", "A B100", kInput, 120, 300, 0, kLacksSecret, 120},

@@ -1,5 +1,5 @@
-// Runs tests on each vector path of this processor: INSTANTIATE_ON_EVERY_PATH(Suite of a fixture
-// that derives from VectorPathTest).
+// Runs tests on each vector path of this processor. Derive a fixture from VectorPathTest, and use
+// INSTANTIATE_ON_EVERY_PATH(Fixture).
 
 #pragma once
 
@@ -20,7 +20,7 @@ protected:
     }
 
     VectorPath path_{};
-    // The arrays have only the alignment of uint64_t.
+    // These arrays make in_ and out_ as badly aligned as a uint64_t can be.
     alignas(64) uint64_t in_space_[1 + kBatchLength];
     alignas(64) uint64_t out_space_[1 + kBatchLength];
     uint64_t* const in_ = in_space_ + 1;

@@ -1,4 +1,4 @@
-// Checks the reference implementation's vectors in cipher, layout and text, in both directions.
+// Tests cipher, layout and text against the reference implementation's vectors, in both directions.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace randflake {
 namespace {
 
-// The file writes 64-bit numbers as strings, and encrypted numbers with a sign.
+// The file has 64-bit numbers as strings, and encrypted numbers as signed integers.
 TEST(Vectors, BothDirections) {
     std::ifstream file(REFERENCE_VECTORS);
     ASSERT_TRUE(file.is_open()) << REFERENCE_VECTORS;

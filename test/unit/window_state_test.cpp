@@ -1,5 +1,5 @@
-// Tests the window file: its bytes, refused contents, its memory of former ranges of node ids, and
-// the second at which a server starts.
+// Tests the bytes of the window file, the ends it remembers for ranges of node ids, and the plans
+// of starts and reloads that depend on it.
 
 #include <gtest/gtest.h>
 
@@ -27,9 +27,7 @@ constexpr size_t kLeases = kWindowStateHeadBytes;
 constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
-// --- the bytes ---------------------------------------------------------------------------------
-
-// Computes CRC-32C by long division, of the bits in the order of RFC 3720.
+// Computes CRC-32C by long division. The bits have the order of RFC 3720.
 uint32_t Crc32c(const Bytes& bytes, size_t length) {
     uint64_t remainder = 0;
     const size_t bits = 8 * length;
@@ -52,7 +50,7 @@ void Put(Bytes* bytes, uint64_t value, int length) {
         bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 
-// Replaces the checksum at the end by the right checksum.
+// Corrects the checksum at the end of the bytes.
 Bytes Sealed(Bytes bytes) {
     bytes.resize(bytes.size() - 4);
     const uint32_t checksum = Crc32c(bytes, bytes.size());
@@ -155,14 +153,14 @@ TEST(WindowStateBytes, ChecksumOfTheStandard) {
     EXPECT_EQ(Crc32c(Bytes(32, 0xff), 32), 0x62a8ab43u);
 }
 
-// Any change of the bytes' order needs another format version, and gives another checksum.
+// If this checksum changes, the file format has changed and needs another version.
 TEST(WindowStateBytes, Format) {
     const Bytes bytes = Encoded(Example());
     EXPECT_EQ(Sealed(bytes), bytes);
     EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x457a7179u);
 }
 
-// A file of any earlier format has another length: 300, 388, 400, 496 or 512 bytes.
+// Files of earlier formats have 300, 388, 400, 496 or 512 bytes, so their length gives them away.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
     EXPECT_EQ(kWindowStateBytes, 672u);
 }
@@ -252,9 +250,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
     EXPECT_EQ(ErrorOf(Sealed(leases)), StateError::kWrongContent) << "leases without a secret";
 }
 
-// --- node ranges ------------------------------------------------------------------------------
-
-// A window of one second.
+// Announces a window of one second that ends at `end`.
 void SetEnd(WindowState* state, const NodeRange& nodes, uint32_t end) {
     state->Announce(nodes, Window{end - 1, end});
 }
@@ -272,13 +268,13 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, so its range belongs to no server.
+                    // A leasing server starts without node ids, so it shares no range with any
+                    // server.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
 }
 
-// A window takes back only its own end, and never below the end on disk at its opening.
 TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     WindowState state{};
     SetEnd(&state, {5, 2}, 100);
@@ -304,8 +300,6 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
 }
 
-// --- starts -----------------------------------------------------------------------------------
-
 constexpr Origin kOrigin{11, 1, {33, 44, 55}};
 constexpr SecretRecords kSecret{1, {{22, 0}}};
 constexpr NodeRange kNodes{100, 4};
@@ -314,7 +308,7 @@ constexpr int64_t kSkewMs = 2000;
 constexpr SkewRange kSkew{2000, 2000};
 constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
-// Returns the state of a clean stop, with an end for the node ids and an end for former node ids.
+// Returns the state after a clean stop, with an end for kNodes and an end for former node ids.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
@@ -327,7 +321,7 @@ WindowState Found(uint32_t end) {
     return state;
 }
 
-// The server starts 500 ms after this stop, which a proof allows.
+// This server starts soon enough after that stop to prove that no other server ran meanwhile.
 constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
@@ -356,9 +350,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     }
 }
 
-// --- when a hold-off begins
-
-// Wall clocks count from the epoch.
+// The moments' wall clocks count from the windows' epoch.
 Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
     for (Moment* moment : {&started, &now})
@@ -397,8 +389,6 @@ TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
     EXPECT_FALSE(MayOpen({2003}, {502500}, {2003}, {502500}))
         << "as long as the proof of others holds";
 }
-
-// --- ranges of node ids
 
 constexpr NodeRanges kRanges{{100, 4}, 3};
 
@@ -461,13 +451,11 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
 }
 
-// --- findings -------------
-
 void UseNodes(Start* start, uint32_t first, uint32_t count) {
     start->nodes = {first, count};
 }
 
-// Each case removes one ground of the proof.
+// Each case removes one condition of the proof that no other server has used the node ids.
 struct Doubt {
     const char* what;
     void (*change)(WindowState* found, Start* start);
@@ -573,7 +561,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
          {StateError::kMissing, StateError::kLost, StateError::kWrongLength,
           StateError::kWrongMagic, StateError::kWrongVersion, StateError::kWrongChecksum,
           StateError::kWrongContent}) {
-        // The finding does not count.
+        // PlanStart ignores the state that comes with an error.
         const StartPlan plan = PlanStart(error, Found(5000), kQuick);
         EXPECT_EQ(plan.finding,
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
@@ -603,7 +591,7 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
             EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
         }
     }
-    // The clock is outside all seconds.
+    // The server's clock may be before or after all seconds.
     WindowState copied = Found(5000);
     copied.origin.identity.inode ^= 1;
     EXPECT_EQ(CopiedAt(copied, kOrigin, now), now);
@@ -636,8 +624,6 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
         EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]) << c.what;
     }
 }
-
-// --- rings ------------------------------------------------------------------------------------
 
 SecretRecords Ring(std::initializer_list<SecretRecord> records) {
     SecretRecords ring{};
@@ -682,11 +668,9 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
     EXPECT_EQ(CompareSecrets(one, two, {51}), SecretsChange::kRefused);
 }
 
-// --- reloads of secrets -----------------------------------------------------------------------
-
 constexpr SecretRecords kTwo{2, {{1, 0}, {2, 50}}};
 
-// Reloads at second 80 with a tolerance of 2 seconds: other servers may have reached second 82.
+// The server reloads at second 80 and tolerates 2 seconds, so other servers may be at second 82.
 Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     Reload reload{};
     reload.before = before;
@@ -696,8 +680,6 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     reload.skew = 2000;
     return reload;
 }
-
-// --- missing secrets ------
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     const SecretRecords one = Ring({{1, 0}});
@@ -743,7 +725,7 @@ SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }
 
-// Plans for a server that has announced the seconds before `end` under two secrets.
+// Plans a reload of a server that has announced the seconds before `end` under the secrets kTwo.
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
     state.secrets = kTwo;
@@ -781,7 +763,7 @@ void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
     EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
     EXPECT_EQ(plan.secret, 2u);
     EXPECT_EQ(plan.earliest, earliest);
-    // The plan names the first secret that is too early.
+    // With two secrets that are too early, the plan names the first.
     tried.after.records[tried.after.count++] = {4, 5000};
     EXPECT_EQ(PlanFor(tried, end).secret, 2u);
 }
@@ -802,7 +784,7 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
 }
 
 TEST(PlanReload, WhatTheStateRefuses) {
-    // After a crash the server has lost its secrets, but has read the state.
+    // After a crash the server has lost its secrets, but it has read the state.
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
     EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);
@@ -819,13 +801,11 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {103, 9}), 5000u);
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {104, 9}), 0u);
     EXPECT_EQ(opens_at(StateError::kMissing, WindowState{}, kNodes), 0u);
-    // This directory's use of static node ids is unknown.
+    // The window file cannot show which static node ids the directory has used.
     for (const StateError error : {StateError::kLost, StateError::kWrongChecksum})
         EXPECT_EQ(opens_at(error, WindowState{}, kNodes), kHeldOff);
     EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, {kMaxEnd + 5}), kMaxEnd);
 }
-
-// --- other files -------------------------------------------------------------------------------
 
 TEST(RunMarker, IsEightBytes) {
     const uint64_t run = 0x0123456789abcdef;
