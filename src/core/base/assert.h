@@ -4,7 +4,7 @@
 
 namespace randflake {
 
-// A failure traps, unless a test has set this handler, which may return.
+// A failed assertion traps, unless a test has set this handler. The handler may return.
 using AssertHandler = void (*)(const char* condition);
 inline AssertHandler assert_handler = nullptr;
 

@@ -10,7 +10,7 @@
 
 namespace randflake {
 
-// Holds the rest of a text. Its functions remove the front.
+// Holds the unread rest of a text. Its functions read from the front.
 struct TextLeft {
     const char* at = nullptr;
     const char* end = nullptr;
@@ -38,7 +38,7 @@ struct TextLeft {
     }
 };
 
-// yyyy-mm-dd of the Gregorian calendar, from the year 1 on.
+// Takes a date yyyy-mm-dd of the Gregorian calendar, from the year 1 on.
 inline bool TakeDate(TextLeft* text, std::chrono::sys_days* date) {
     int year, month, day;
     if (!text->TakeNumber(4, &year) || !text->Take('-') || !text->TakeNumber(2, &month) ||

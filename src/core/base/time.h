@@ -1,5 +1,5 @@
-// Makes times types: the compiler rejects a time of one clock or epoch where code expects another.
-// Each type costs no more than its 64-bit number. Only this file converts between them.
+// Defines a type for the times of each clock and epoch, so that the compiler rejects a time of
+// another one. Each type is as cheap as its 64-bit number. Only this file converts between types.
 //
 // The difference of two times is a duration in their unit. Code can add only such a duration to a
 // time. A plain number becomes a duration implicitly, because the other operand gives the unit. A
@@ -54,7 +54,7 @@ using Tick = Time<struct LayoutTicks, Ticks>;  // of a layout, since its epoch; 
 static_assert(std::is_trivial_v<Second> && sizeof(Second) == sizeof(int64_t));
 static_assert(std::is_trivial_v<Seconds> && sizeof(Seconds) == sizeof(int64_t));
 
-// All layouts count the seconds of windows from this instant: 2024-10-27 03:33:20 UTC.
+// The seconds of windows count from 2024-10-27 03:33:20 UTC in all layouts.
 inline constexpr int64_t kSecondMs = 1000;
 inline constexpr UnixSecond kWindowEpoch{1730000000};
 inline constexpr int64_t kWindowEpochMs = kWindowEpoch.count * kSecondMs;

@@ -1,7 +1,8 @@
-// Describes leases of node ids, as coordinators grant and holders keep leases.
+// Describes leases of node ids, which coordinators grant and holders use.
 //
-// The coordinator uses Unix seconds and last seconds, like the Randflake libraries. The server uses
-// seconds since the epoch and exclusive ends. A lease fits in Randflake's layout.
+// The coordinator counts Unix seconds, and names a lease's last second, like the Randflake
+// libraries. The server counts seconds since the epoch, and uses exclusive ends. A lease has node
+// ids and seconds of Randflake's layout.
 
 #pragma once
 
@@ -20,7 +21,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// Converts a second from the coordinator. Seconds outside the layout become 0 or SecondsEnd.
+// Converts a second of the coordinator. Returns 0 or SecondsEnd for a second outside the layout.
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -28,7 +29,7 @@ constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// Returns the exclusive end for a last second from the coordinator.
+// Returns the exclusive end of a lease, from the last second that the coordinator names.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
     if (named_last < kWindowEpoch)
         return {0};
@@ -36,35 +37,37 @@ constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept
     return last < SecondsEnd(layout) ? last + 1 : last;
 }
 
-// The duration that a holder requests, and the tolerated difference of clocks.
+// Holds the duration that a holder requests, and the tolerated difference of clocks.
 struct LeaseTerms {
     Seconds duration;
     Ms skew;
 };
 
 // Returns the latest end of a window that a holder may open or extend when its clock shows `now`. A
-// holder cannot take back a far end on disk, so no coordinator may cause one.
+// holder cannot take back an end that it has written to disk. So a coordinator must not be able to
+// make the holder write a later one.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// The coordinator's clock at a moment of this server; `error` bounds the error in both directions.
+// Compares clocks: at this server's time `at`, the coordinator's clock showed `shown`, with an
+// error of at most `error` in both directions.
 struct CoordinatorClock {
     UptimeMs at;  // 0: unknown
     WallMs shown;
     Ms error;
 
-    // Returns how far this server's clock is ahead of the coordinator's; negative: behind.
+    // Returns how far this server's clock is ahead of the coordinator's. Negative means behind.
     constexpr Ms Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
         RANDFLAKE_ASSERT(at != UptimeMs{0} && uptime_ms >= at);
         return (wall_ms - shown) - (uptime_ms - at);
     }
 };
 
-// The coordinator promises the pair of node ids and time. The holder, with `slots` slots, checks
-// here that a window in it can open; LatestEnd checks the window's end. A start before the layout's
-// second 1 or after its last means that the coordinator's clock is wrong.
+// Returns whether a window in the granted lease can open for a holder with `slots` slots. Does not
+// check the end: see LatestEnd. If the start is outside the layout, the coordinator's clock is
+// wrong. The holder trusts the coordinator that no other holder has these node ids at this time.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);
@@ -75,7 +78,7 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
 }
 
 // Returns the window of a lease when the clock shows `now`. The window is closed before the lease
-// may open and after its end. `earliest` is the first second that may follow all earlier use.
+// may open and after its end. `earliest` is the first second after all earlier use.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

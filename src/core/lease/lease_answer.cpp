@@ -1,4 +1,4 @@
-// Judges the parts of an answer in libpq's order. The first unfit part decides.
+// Judges the parts of an answer in libpq's order. The first part of a wrong form decides.
 
 #include "core/lease/lease_answer.h"
 
@@ -8,21 +8,21 @@
 namespace randflake {
 namespace {
 
-// object_not_in_prerequisite_state: the coordinator's functions refuse with this. Any other error
-// does not affect the lease: a standby, a cancelled query, a full disk.
+// The coordinator's functions refuse with object_not_in_prerequisite_state. Other errors, as of a
+// standby, a cancelled query or a full disk, do not affect the lease.
 constexpr char kRefusal[] = "55000";
-// The constraint field of an error in which the coordinator disagrees about the secrets.
+// An error has this constraint field if the coordinator disagrees about the secrets.
 constexpr char kAboutSecrets[] = "secrets";
-// configuration_limit_exceeded: no node id is free; the error has the time at which one gets free.
+// configuration_limit_exceeded means that no node id is free. The error says when one will be free.
 constexpr char kNoneFree[] = "53400";
 
-// Digits and nothing else.
+// Reads a number that consists of digits only.
 bool ReadInteger(const char* text, size_t length, int64_t* value) {
     const auto [read_to, error] = std::from_chars(text, text + length, *value);
     return read_to == text + length && error == std::errc{};
 }
 
-// Reads a Unix second as a second from 1 to `latest`; otherwise returns 0.
+// Returns the second for a Unix second, or 0 if it is not from 1 to `latest`.
 Second ReadSecond(const char* text, Second latest) {
     UnixSecond second{};
     const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second.count) &&
@@ -74,8 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field has a Unix second, which every locale leaves unchanged. Either the coordinator
-// grants nothing before this second, or the holder lacks a secret from this second on.
+// The column field contains a Unix second, because it is the same in every locale. Either the
+// coordinator grants nothing before this second, or the holder lacks a secret from this second on.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;
@@ -90,7 +90,7 @@ void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (refused_ || Is(part.sqlstate, kNoneFree))
         if (const Second second = ReadSecond(part.column, latest); second != Second{0})
             not_before_ = ToUnix(second);
-    // PostgreSQL raises this SQLSTATE for other reasons, but never with this field.
+    // PostgreSQL itself also raises this SQLSTATE, but never with this field.
     refused_ |= not_before_ != UnixSecond{0};
     verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
 }

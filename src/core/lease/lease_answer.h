@@ -1,15 +1,15 @@
 // Judges an answer of the coordinator: a grant, a refusal, or neither.
 //
-// An answer is a grant only if the coordinator reported, in the expected form, that it committed:
+// An answer is a grant only if it has the expected form and shows that the coordinator committed:
 //
-//   - Every request is one statement, followed by the end of the exchange. A coordinator sends
-//     the row, commits, and then reports that it is ready, without waiting for the holder. So the
-//     row counts only after that report. A report of an open transaction means no commit.
-//   - A broken connection, an error, or an answer of any other shape is no grant.
-//   - An answer with a warning is no grant. After a cancelled wait for a synchronous standby, a
-//     coordinator commits locally and warns. A failover may lose this commit.
+//   - Each request is one statement and the end of the exchange. The coordinator sends the row,
+//     commits, and then reports that it is ready, without waiting for the holder. So the row counts
+//     only after this report. If the report shows an open transaction, there was no commit.
+//   - A broken connection, an error, or an answer of another form is no grant.
+//   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
+//     standby, the coordinator commits locally and warns. A failover may lose such a commit.
 //
-// An error is a refusal if it has a refusal's SQLSTATE. Other errors do not affect the lease.
+// An error with the SQLSTATE of a refusal is a refusal. Other errors do not affect the lease.
 
 #pragma once
 
@@ -27,7 +27,7 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // The last column is the first second of a coordinator's secret that the holder lacks, or null.
+    // If true, the last column shows when the first secret begins that the holder lacks, or null.
     bool tells_of_secrets;
 };
 
@@ -39,7 +39,7 @@ struct AnswerField {
     size_t length;
 };
 
-// One of the successive results.
+// A result: an answer consists of several, one after another.
 struct AnswerPart {
     enum class Kind : uint8_t {
         kRow,
@@ -51,11 +51,11 @@ struct AnswerPart {
 
     Kind kind;
 
-    // Of kRow. If there are more than kMaxAnswerColumns fields, only their number counts.
+    // Only for kRow. With more than kMaxAnswerColumns fields, only their number counts.
     int field_count;
     const AnswerField* fields;
 
-    // Of kError: fields of PostgreSQL's protocol, null if missing.
+    // Only for kError: fields of the error in PostgreSQL's protocol, or null.
     const char* message;
     const char* sqlstate;
     const char* constraint;
@@ -79,26 +79,29 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. Returns true if it expects another; else only End changes the verdict.
+    // Takes the next result. Returns true if another result must follow. After false, only End can
+    // change the verdict.
     bool Take(const AnswerPart& part) noexcept;
-    // Call after good results; `idle`: the coordinator is in no transaction.
+    // Call this after the last result. `idle` says that the coordinator is in no transaction.
     void End(bool idle) noexcept;
 
     AnswerVerdict verdict() const noexcept { return verdict_; }
 
-    // Returns whether the coordinator refuses; only with a verdict other than kGood.
+    // Returns whether the coordinator refuses. Do not call this after kGood.
     bool refused() const noexcept { return refused_; }
-    // Returns the second before which the coordinator grants nothing; 0: unknown.
+    // Returns the second before which the coordinator grants nothing, or 0 if it did not say.
     UnixSecond not_before() const noexcept { return not_before_; }
 
-    // Only with kGood: a value within the range of its type, 0 for kVoid.
+    // Returns a value, which is within the range of its type, or 0 for kVoid. Call this only after
+    // kGood.
     int64_t value(int column) const noexcept {
         RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
         RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);
         return values_[column];
     }
 
-    // Returns whether the answer tells of secrets. Returns a lacking secret's first second, or 0.
+    // Return whether the answer compares the secrets, and when the first secret begins that the
+    // holder lacks (0: it lacks none).
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

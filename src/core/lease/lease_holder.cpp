@@ -1,4 +1,5 @@
-// Decides for the holder, without clocks, locks or connections: arguments in, next state out.
+// Decides for the holder. The functions compute its next state from their arguments, without
+// clocks, locks or connections.
 
 #include "core/lease/lease_holder.h"
 
@@ -6,14 +7,14 @@
 
 namespace randflake {
 
-// The delays between attempts after a failure double from the first to the last.
+// After a failure, the delay between attempts doubles from kFirstRetry to the longest delay.
 static constexpr Ms kFirstRetry = 250;
 static constexpr Ms kLastRetry = 4000;
 
-// The shortest time from one renewal to the next.
+// No renewal follows the last one sooner than this.
 static constexpr Ms kShortestInterval = 500;
 
-// The holder checks once in this time whether it may open the next lease.
+// The holder checks at this interval whether it may open the next lease.
 static constexpr Ms kOpenInterval = 100;
 
 template <typename T>
@@ -57,7 +58,7 @@ LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(awaits_ != LeaseRequest::Kind::kNone);
     RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
-    // The coordinator did its part, even if the clocks disagree and make the lease useless.
+    // The request succeeded, even if the lease is useless because the clocks disagree.
     retry_interval_ = 0;
     if (now >= lease.end)
         return LeaseOutcome::kOver;
@@ -114,7 +115,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
-    // Compares the lease's length from the request on, by the clock that never steps.
+    // Measures the lease from the request on, by the clock that never steps.
     if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;
@@ -134,7 +135,7 @@ LeaseOutcome LeaseHolder::Refused() noexcept {
         return Unanswered();
     RANDFLAKE_ASSERT(newest().id != 0);
     awaits_ = LeaseRequest::Kind::kNone;
-    // An open lease stays good until its end.
+    // The open lease stays good until its end.
     if (next_.id != 0)
         next_ = {};
     else

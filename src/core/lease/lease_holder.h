@@ -3,25 +3,25 @@
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
-//   refused        acquire another; the old one stays good until its end, then the new one opens
-//   too long       the same; a lease granted with such an end is given back
-//   clock behind   keep and renew it; the window reaches as far as the clock allows (LatestEnd)
-//   no answer      ask again, backing off; the leases stay as they are
+//   refused        acquire another lease, which opens when the present one ends
+//   too long       if renewed, like refused; if granted, give the lease back
+//   clock behind   keep and renew it; the window reaches only up to LatestEnd
+//   no answer      ask again, with growing delays; the leases stay as they are
 //
 // Only a refused renewal ends a lease, never the local clock.
 //
-// A lease is a permission with an end. The server writes the window in it ahead in steps, by the
-// same path as for static node ids (Server::Extend), and never beyond the lease.
+// A lease permits the use of node ids up to its end. Within the lease, Server::Extend writes the
+// window ahead in steps, as it does for static node ids.
 //
-// A holder has up to two leases. The open lease's node ids are in the slots. The next lease waits
-// for its own start and for the end of the open one. Windows follow each other in time
+// A holder has up to two leases. The slots use the node ids of the open lease. The next lease waits
+// for its own start and for the end of the open lease. Windows follow each other in time
 // (generator.h). So a holder never leaves a lease before its end for another, because another
 // coordinator may grant the same node ids.
 //
-// The holder is plain data, which may be copied byte by byte. All zero is a holder without leases
-// that waits for nothing. The holder is in shared memory. The state on disk has what a start needs
-// to resume the leases, under the conditions of Resumes in core/window/window_state.h. One process
-// at a time makes changes. Clock readings and random numbers are arguments.
+// The holder is plain data in shared memory, which may be copied byte by byte. If all bytes are
+// zero, it has no lease and waits for nothing. A start resumes the leases from the state on disk
+// under the conditions of Resumes in core/window/window_state.h. Only one process changes the
+// holder at a time. Clock readings and random numbers are arguments.
 
 #pragma once
 
@@ -32,8 +32,8 @@
 
 namespace randflake {
 
-// How long a stop waits for a sign of the coordinator, and then for it to accept the leases.
-// Without the sign the server keeps its leases.
+// A stop waits kProbeTimeout for a sign of the coordinator, and then kReleaseTimeout until it
+// accepts the leases. Without a sign the server keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
@@ -52,29 +52,29 @@ struct LeaseReply {
     Kind kind;
     LeaseGrant grant;       // of kGranted
     UnixSecond renewed_to;  // of kRenewed: the last second
-    bool tells_of_secrets;  // of any kind: whether `differs_from` counts
-    Second differs_from;    // from this second on the server lacks a secret; 0: it lacks none
+    bool tells_of_secrets;  // of any kind: whether `differs_from` is known
+    Second differs_from;    // the server lacks a secret from this second on; 0: it lacks none
 };
 
 enum class LeaseOutcome : uint8_t {
     kGood,       // a lease was granted or renewed
-    kNotBegun,   // the same, but the lease has not begun by this server's clock
-    kOver,       // the same, but the lease has ended by this server's clock
+    kNotBegun,   // like kGood, but the lease has not begun by this server's clock
+    kOver,       // like kGood, but the lease has ended by this server's clock
     kUnusable,   // the grant makes no sense; ask again later
-    kTooLong,    // the lease ends too late: not taken; ask again later
-    kBehind,     // good, but this server's clock is behind: the lease ends too late
+    kTooLong,    // the holder does not take a lease that ends too late; ask again later
+    kBehind,     // like kGood, but the lease ends late, because this server's clock is behind
     kReplace,    // the lease cannot be renewed; acquire another at once
     kNothing,    // nothing has changed; ask again later
     kNotAwaited  // the answer matches no pending request; nothing has changed
 };
 
-// A lease to give back.
+// A lease that the holder gives back.
 struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
-    UnixSecond last_used;  // unused: the second before its start
+    UnixSecond last_used;  // the second before its start if it was not used
 
-    // This directory may have used the node ids before `end`: no other holder may have those
-    // seconds.
+    // Records that this directory may have used the node ids before `end`, so that no other holder
+    // gets these seconds.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -85,7 +85,7 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
-    // Write copies both leases to the state on disk. Resume takes the leases from there. A resumed
+    // Write copies both leases to the state on disk, and Resume takes them from there. A resumed
     // lease has no window: see Reopened.
     void Write(Lease (&leases)[kMaxLeases]) const noexcept {
         leases[0] = open_;
@@ -103,15 +103,15 @@ public:
 
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 
-    // --- requests; answers to former ones then mean nothing
+    // --- requests; after a request, answers to former requests count no more
 
     // Returns whether the next request is a renewal rather than an acquisition.
     bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
     LeaseRequest Renew(SteadyMs now_ms) noexcept;
-    // `fresh` is random, and never used before.
+    // `fresh` is a new random number.
     LeaseRequest Acquire(const Incarnation& fresh, SteadyMs now_ms) noexcept;
 
-    // --- answers; call these only when they are certainly committed
+    // --- answers; call these only if the coordinator has certainly committed
 
     // Takes a grant for a server with `slots` slots. Refuses a lease that ends beyond LatestEnd and
     // is longer than requested; see Declined.
@@ -119,23 +119,23 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`, or leaves a longer lease. If `last` is beyond
-    // LatestEnd and, by the clock that never steps, the lease would be longer than requested, the
-    // lease keeps its end, and the holder does not renew it again.
+    // Extends the lease to the second `last`; a later end stays. The lease keeps its end, and the
+    // holder renews it no more, if `last` is beyond LatestEnd and the lease would be longer than
+    // requested by the clock that never steps.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
-    // Call this if no clear answer came, or the holder could not send the request.
+    // Call this if no clear answer came, or if the holder could not send the request.
     LeaseOutcome Unanswered() noexcept;
 
     // --- time
 
-    // Returns the time of the next request: after two fifths of the lease. So a lease of a minute
-    // leaves 36 seconds for the operator's alerts. Steps of the wall clock do not affect the time.
-    // `longest` is the requested duration. Any `random` number makes the request slightly earlier,
-    // so that the holders of a returning coordinator spread out.
+    // Returns the time of the next request, after two fifths of the lease. After a lost renewal, a
+    // lease of a minute leaves 36 seconds for alerts. Steps of the wall clock do not affect the
+    // time. `longest` is the requested duration. `random` makes the request slightly earlier, so
+    // that holders do not ask a returning coordinator all at once.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
-    // Returns the time of the next action, given that of the next request.
+    // Returns the time of the next action, given the time of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
 
     // --- the window
@@ -144,17 +144,18 @@ public:
     Window Extended(Window window, Second latest) const noexcept;
     // Returns a window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Opens the next lease if its time has come. Returns its window, or a closed one. `earliest` is
-    // the first second after earlier use. `earliest` is at or after the ends of the open lease and
-    // of the window, even a closed one. The new window ends at `latest` or before.
+    // Opens the next lease if it may open now. Returns its window, or a closed one. `earliest` is
+    // the first second after all earlier use: at or after the end of the open lease, and of the
+    // window even if it is closed. The new window ends at `latest` or before.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if this directory may already have used the next lease's node ids to the lease's
-    // end. The directory may have used them up to `used_until`. Before the end of the window in
-    // force, only the open lease used node ids.
+    // Returns true if this directory may already have used the node ids of the next lease up to
+    // that lease's end. `used_until` is the end of all its use. Before the end of the window in
+    // force, only the open lease's node ids were used.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Gives the next lease back as used to its end, so that the coordinator remembers it.
+    // Gives the next lease back as used up to its end, so that the coordinator keeps this end.
     LeaseRelease DropNext() noexcept;
-    // Returns the leases to give back after the seal that returned `last`. Forgets both leases.
+    // Returns the leases to give back after a seal of the window, which returned `last`. Forgets
+    // both leases.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one
@@ -164,7 +165,7 @@ protected:  // the simulation breaks the rules one by one
     Lease next_{};
     LeaseRequest::Kind awaits_{};
     Incarnation incarnation_{};  // of the pending acquisition
-    SteadyMs asked_at_ms_{};     // of the pending request
+    SteadyMs asked_at_ms_{};     // time of the pending request
     Ms retry_interval_ = 0;      // 0: the last request succeeded
 };
 

@@ -1,13 +1,12 @@
-// Computes from which second on a server may use its own static node ids. Coordinators in the
-// server's databases may have leased these node ids.
+// Computes from which second on a server may use its own static node ids, which coordinators in its
+// databases may have leased.
 //
 // A coordinator never leases or renews the static node ids of its own server. But a server may
-// start with node ids that a coordinator leased before: new ones, more spare ranges, those of a
-// promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks once into
-// every database. Each range opens at the second from which the coordinator there would grant it to
-// another holder. A range opens after the last lease that overlaps it and, if it overlaps the pool,
-// after the mark. After the start no coordinator grants or renews these node ids, so one look
-// suffices.
+// start with node ids that a coordinator leased before: with new node ids, with more spare ranges,
+// as a promoted standby or as a copy. So unless the start has a proof (PlanStart), a worker looks
+// into every database once. Each range opens when a coordinator could grant it to another holder:
+// after the last lease that overlaps the range, and after the mark if the range overlaps the pool.
+// One look suffices, because after the start no coordinator grants or renews these node ids.
 
 #pragma once
 
@@ -15,23 +14,23 @@
 
 namespace randflake {
 
-// A coordinator's tables. Missing values have the defaults of an unconfigured pool.
+// Holds what the worker reads in a coordinator's tables. Without a pool, values are the defaults.
 struct PoolSeen {
-    bool configured;  // there is a pool; otherwise the values that a new one would have
-    bool same;        // this very coordinator changed the pool last
-    bool noted_here;  // this coordinator's `noted`: its creation or, `called`, its takeover
-    bool called;
-    bool made_since;  // created since the server's start, so its table has all of its leases
+    bool configured;  // there is a pool
+    bool same;        // this coordinator changed the pool last
+    bool noted_here;  // `noted` is this coordinator's
+    bool called;      // `noted` is the time of its takeover, otherwise of its creation
+    bool made_since;  // created after the server's start, so no lease is missing
     UnixSecond noted;
     UnixSecond high_water;
-    UnixSecond last_grant;  // or renewal
+    UnixSecond last_grant;  // time of the last grant or renewal
     int64_t max_duration, max_clock_skew;
     NodeRange nodes;
 };
 
 // Returns the second before which this coordinator would grant nothing if its first request came
-// now, as in randflake_lease_share_pool(). 0 for a new coordinator: it waits for others, and the
-// server used its node ids earlier.
+// now, like randflake_lease_share_pool(). Returns 0 for a new coordinator: it waits for other
+// holders, and the server used its node ids before.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;
@@ -44,7 +43,7 @@ constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     return ended > pool.high_water ? ended : pool.high_water;
 }
 
-// Collects results; trivially destructible.
+// Collects what the worker finds in all databases.
 struct PoolLook {
     NodeRanges ranges;  // of the server
     Second free_at[kMaxRanges];

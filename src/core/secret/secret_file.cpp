@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kSecretDigits = 2 * kKeyBytes;
 
-// Takes at least one blank.
+// Takes one or more blanks.
 bool TakeBlanks(TextLeft* text) {
     const char* before = text->at;
     while (text->Take(' ') || text->Take('\t')) {

@@ -1,13 +1,13 @@
 // Parses the text of a file of secrets.
 //
-//   00112233445566778899aabbccddeeff
-//   # since we lost a laptop
-//   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
+//   00112233445566778899aabbccddeeff # since we lost a laptop 0f1e2d3c4b5a69788796a5b4c3d2e1f0 from
+//   2027-01-01T00:00:00Z
 //
-// Each line has one secret, the oldest first. Each later secret has the instant of its first use:
-// ISO 8601 with an offset from UTC, on a full second, later than the instant of the line before.
-// The offset is required, because servers would read an instant without one differently. Blank
-// lines, lines that begin with # and white space at the end of a line do not count.
+// Each line has one secret, the oldest first. The second and later secrets have the instant at
+// which they begin: in ISO 8601, on a full second, and later than that of the line before. The
+// instant needs an offset from UTC, because servers in different time zones would disagree about an
+// instant without one. Blank lines, lines that begin with # and white space at the end of a line do
+// not count.
 
 #pragma once
 
@@ -47,13 +47,13 @@ enum class SecretFileError : uint8_t {
 
 struct SecretFileResult {
     SecretFileError error;
-    int line;  // with an error other than kEmpty, counted from 1
+    int line;  // counted from 1; for errors other than kEmpty
 };
 
-// With an error, *list holds part of the secrets: the caller wipes it.
+// After an error, *list holds some of the secrets, and the caller must wipe it.
 SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
 
-// For messages, a sentence: what a line, or with kEmpty the file, must contain.
+// Returns a sentence for messages: what a line must contain, or for kEmpty the file.
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake

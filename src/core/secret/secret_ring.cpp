@@ -1,4 +1,5 @@
-// Encrypts and decrypts batches under a ring. Finds the secrets of all numbers of a batch at once.
+// Encrypts and decrypts batches under a ring, and finds the owners of all numbers of a batch at
+// once.
 
 #include "core/secret/secret_ring.h"
 
@@ -26,8 +27,8 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Returns a bit for each number of a batch that a `generation` before the last owns. To call
-// OwnerOf for each number would cost more than to decrypt it.
+// Sets a bit for each number of a batch that `generation`, not the last one, owns. OwnerOf would
+// cost more for each number than its decryption.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {
     RANDFLAKE_ASSERT(generation < ring.count() - 1);

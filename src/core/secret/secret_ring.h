@@ -1,28 +1,29 @@
-// Lets secrets follow each other in time, so that an operator can change the secret. Identifiers of
-// two secrets never collide. Each identifier decodes to its number without mark or table.
+// Lets an operator change the secret: secrets follow each other in time. Identifiers of two secrets
+// are never equal. Each identifier decodes to its number, although neither a mark nor a table shows
+// its secret.
 //
-// The secrets are generations 0 .. n - 1 of a ring. One generation owns each raw number: the one
-// whose interval of seconds, [its `from`, the next one's `from`), contains the number's second. The
-// first generation owns the numbers that stand for a second, the lowest of each second (layout.h).
-// No server issues them. But every user can name such a number, even of a future second, and its
-// identifier must survive a new generation.
+// The secrets are generations 0 .. n - 1 of a ring. Each raw number has one owner: the generation
+// whose seconds, from its own `from` to the next generation's `from`, contain the second of the
+// number. The lowest number of each second stands for the second (layout.h), and the first
+// generation owns it. No server issues it. But a user can name it, even for a future second, and
+// its identifier must not change when a generation is added.
 //
-//   claim     generation j claims an identifier that decrypts, under key j, to a number of j
-//   encrypt   under the owner's key; if an earlier generation claims the result, every server skips
-//             the number
-//   decode    the first generation that claims the identifier made it
+//   claim     generation j claims an identifier if key j decrypts it to a number that j owns
+//   encrypt   the owner's key encrypts a number; if an earlier generation claims the result, every
+//             server skips the number
+//   decode    the first generation that claims an identifier decrypts it
 //
 // The owner claims an issued identifier, and no earlier generation does. So the identifier decodes
-// to its number, and two numbers never share an identifier. The share of skipped numbers is the
-// earlier generations' seconds / 2^30.
+// to its number, and two numbers never share an identifier. Servers skip a share of the numbers:
+// the number of seconds of earlier generations / 2^30.
 //
-// A new generation takes only numbers from its `from` on, and only from the last generation. If no
-// server has issued any of these numbers, all of the above holds for the longer ring too. Issued
+// A new generation takes numbers only from the last generation, and only from its own `from` on. If
+// no server has issued any of these numbers, the longer ring has the same properties, and issued
 // identifiers keep their meaning.
 //
 // Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
-// encrypts a result outside a domain again. The ring skips the number instead, because numbers
-// abound and the walk would end in a number of another generation.
+// encrypts a result outside a domain again. The ring skips the number instead, because the walk
+// could end at a number of another generation.
 
 #pragma once
 
@@ -37,13 +38,13 @@
 
 namespace randflake {
 
-// Only the state on disk and shared memory grow with this. The time that a ring costs depends on
-// its actual generations.
+// The size of shared memory and of the state on disk grows with this number. The time of a call
+// depends on the number of generations in use.
 inline constexpr int kMaxGenerations = 16;
 
-// Views generations that the caller stores, and may append to. Cipher has `from`, its first second:
-// 0 in the first generation, and increasing. Encrypt and Decrypt of Cipher are inverse bijections
-// of the layout's numbers. The layout's ticks are seconds like `from`.
+// A view of generations that the caller stores, and to which it may append. Cipher::from is the
+// first second: 0 in the first generation, and then increasing. Cipher::Encrypt and Decrypt are
+// inverse bijections of the layout's numbers. The ticks of the layout are seconds.
 template <typename Cipher>
 class Ring {
 public:
@@ -76,7 +77,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // Returns true only if these consecutive numbers certainly have one owner.
+    // Returns true only if these consecutive numbers certainly have the same owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
@@ -93,8 +94,9 @@ public:
         return false;
     }
 
-    // Returns the expected share of this second's numbers that are not skipped. Ciphers spread
-    // claims evenly, so a generation has equal shares of identifiers and seconds.
+    // Returns the expected share of this second's numbers that servers do not skip. A generation
+    // claims the same share of identifiers as it has of all seconds, because ciphers spread claims
+    // evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -107,9 +109,9 @@ public:
         return left;
     }
 
-    // Encrypt and Decrypt inline the path of a ring with one generation, which is the cipher alone.
+    // Encrypt and Decrypt inline the case of one generation, which is the cipher alone.
 
-    // Returns false for a skipped number; *id is then unusable.
+    // Returns false if servers skip the number. Then *id is unusable.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
@@ -118,7 +120,8 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false, with *raw untouched, if no generation claims `id`: no server made it.
+    // Returns false and leaves *raw untouched if no generation claims `id`, so that no server made
+    // it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -169,9 +172,9 @@ static_assert(kRandflake53.bits() == Feistel53::kBits);
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
-// Calls `use` with reserved numbers and with the ring read after their reservation. The server adds
-// a generation before it announces the window of the generation's numbers. So a ring read after the
-// window contains the owner. A ring read before may lack the owner.
+// Calls `use` with reserved numbers and with the ring, which it reads after the reservation. The
+// server adds a generation before it announces a window with numbers of that generation. So the
+// ring contains the owner of the numbers. A ring that was read earlier may lack the owner.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();
@@ -179,16 +182,17 @@ template <typename Reserve, typename ReadRing, typename Use>
     return use(reservation, ring);
 }
 
-// ids[i] is the identifier of the raw number first + i, for i in 0 .. count - 1, unless bit i of
-// the result marks the number as skipped. The numbers have one owner; 1 <= count <= kBatchLength.
-// May overwrite all of `ids`.
+// Sets ids[i] to the identifier of the raw number first + i, for i in 0 .. count - 1. Bit i of the
+// result marks a number that servers skip. All numbers have the same owner, and 1 <= count <=
+// kBatchLength. The call may overwrite all of `ids`.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 static_assert(kBatchLength == 64);
 
-// Moves the identifiers of unskipped numbers to the front in order; returns their count.
+// Moves the identifiers of numbers that are not skipped to the front, in order. Returns their
+// count.
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Compares a database's entries with the server's ring, and plans what a use has to add.
+// Compares a database's entries with the server's ring. Plans which entries a use must add.
 
 #include "core/type/type_binding.h"
 
@@ -15,14 +15,14 @@ int HexDigit(char c) noexcept {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Returns the first second of generation i; kNoSecond if the ring lacks it.
+// Returns the first second of generation i, or kNoSecond if the ring lacks the generation.
 Second FromOf(const SecretRecords& ring, int i) noexcept {
     RANDFLAKE_ASSERT(i >= 0);
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// Returns the first second in which the ring and an entry that it lacks can differ. The entry
-// follows the last bound generation that begins before it.
+// Returns the first second in which the ring can differ from an entry that it lacks. In the entry's
+// ring, the entry follows the last bound generation that begins earlier.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -53,7 +53,7 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
         *record = {fingerprint, {0}};
         return true;
     }
-    // Every Unix second of an identifier has ten digits.
+    // The Unix second of every identifier has ten digits.
     if (length != kDigits + 1 + 10 || text[kDigits] != '@')
         return false;
     UnixSecond unix_second{0};
@@ -105,7 +105,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // A different first secret shows in the keys alone.
+        // The keys alone show whether the first secrets differ.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);

@@ -1,22 +1,21 @@
-// Decides to which secrets a database's values of the type belong, and what a use needs.
+// Decides to which secrets the values of the type in a database belong, and what a use of a value
+// needs.
 //
 // A value depends on its own generation and on earlier ones, never on later ones (secret_ring.h).
-// So a database needs the entries of all generations up to that of its newest value. Two tables
-// hold entries, in any number and order:
+// So a database needs an entry for each generation up to that of its newest value. Two tables hold
+// entries, in any order and possibly more than once:
 //
 //   keys     the generations that values may have. Before a session makes or reads in a value, it
 //            adds the entries of the value's generation and of the earlier ones.
 //   checks   the same entries. A restore loads both tables. A server without the secret keeps the
 //            entry in the keys and refuses it in the checks.
 //
-// A ring and an entry that it lacks differ from a second on. Before that second, ring and entry
-// have the same generations. So an identifier that the ring reads as an earlier second means the
-// same to the server that added the entry, and that server reads no later identifier as this
-// second. So earlier values stay readable, and the server refuses the rest. Values that stand for a
-// second belong to the first generation.
+// If the ring lacks an entry, ring and entry agree about all generations up to some second. Both
+// servers read an identifier of an earlier second in the same way, so earlier values stay readable.
+// The server refuses later values. Values that stand for a second belong to the first generation.
 //
-// The clock binds nothing. By the clock, the server refuses input of identifiers whose generation
-// cannot have begun on any server: a user made them up.
+// The clock adds no entries. The server only refuses input of an identifier whose generation cannot
+// have begun yet by any server's clock, because a user must have invented it.
 
 #pragma once
 
@@ -29,20 +28,21 @@
 
 namespace randflake {
 
-// Reads an entry: 16 hexadecimal digits of the fingerprint. From the second secret on, "@" and the
-// Unix second at which it begins follow. False leaves *record untouched.
+// Reads an entry: 16 hexadecimal digits of the fingerprint. The second and later secrets also have
+// "@" and the Unix second at which they begin. Returns false for any other text, and then leaves
+// *record untouched.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // Compares the rows of one table with a ring.
 struct KeyRows {
     bool any;
     uint32_t found;   // bit i: the rows have generation i of the ring
-    bool unreadable;  // some row is not an entry, or too many rows are others
+    bool unreadable;  // some row is no entry, or `others` is too short
     int other_count;  // entries that the ring lacks, each once
     SecretRecord others[kMaxGenerations];
 
-    // Adds a row of arbitrary text, which a database's owner can insert. The text may lack the
-    // time, since the fingerprint covers it.
+    // Adds a row. A database's owner can insert rows with any text. An entry may lack the time,
+    // because the fingerprint also covers the time.
     void Add(const SecretRecords& ring, const char* text, size_t length) noexcept;
 
     bool HasOther(const SecretRecord& record) const noexcept;
@@ -51,18 +51,17 @@ struct KeyRows {
 enum class KeyDifference : uint8_t {
     kNone,
     kOther,      // the keys have an entry that the ring lacks
-    kUnchecked,  // the checks refused an entry of the keys: earlier input was read without its
-                 // secret and stays wrong
+    kUnchecked,  // the checks refused an entry of the keys, so earlier input may have wrong values
 };
 
 struct TypeBinding {
     bool any;   // the tables have entries
-    int bound;  // leading generations of the ring that have entries
+    int bound;  // number of leading generations of the ring with entries
     KeyDifference difference;
     Second differs_from;  // first second in which tables and ring differ, or kNoSecond
 };
 
-// `checks` is null where only the keys are readable.
+// `checks` is null if the session can read only the keys.
 TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         const KeyRows* checks) noexcept;
 
@@ -82,8 +81,8 @@ struct TypePlace {
     bool stores_nothing;    // on a standby, or in a read-only transaction
     bool may_bind_first;    // the role may bind a database that has no entry
     bool locked;            // this session has locked both tables against new entries
-    bool former;            // with `locked`: the checks have entries that the ring lacks
-    Second latest;          // by the latest clock that any server may have
+    bool former;            // if `locked`: the checks have entries that the ring lacks
+    Second latest;          // the present second by the fastest clock of any server
     Second decode_horizon;  // the server knows that it lacks a secret from this second on
 };
 
@@ -96,9 +95,9 @@ enum class BindingStep : uint8_t {
     kDiffers,      // see TypeBinding.difference
     kLacksSecret,  // the server knows that it may lack the value's secret
     kUnbound,      // the database has no entry, and this use cannot add an entry
-    kFormer,       // the same, and the checks have entries of a dump or a former binding
+    kFormer,       // like kUnbound, and the checks have entries of a dump or a former binding
     kMissing,      // this use cannot add the missing entry of the value's generation
-    kParallel,     // the same, in a parallel operation
+    kParallel,     // like kMissing, in a parallel operation
     kNotMade,      // no server can have made the value yet
 };
 
@@ -109,12 +108,12 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Ignores `value` for uses that concern no single value.
+// Returns the next step of a use. Ignores `value` if the use concerns no single value.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// While ring and tables stay unchanged, a session may make, read in and show values of every second
-// before this one without another look.
+// Returns the end of the seconds whose values a session may use without reading the tables again,
+// as long as ring and tables stay unchanged.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake
