@@ -39,10 +39,9 @@ struct Scenario {
     // before it enters the next range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // Merges calls that behave alike from here on: calls that are about to run the same
-    // compare-and-swap, and a retry with a first attempt. This is valid because Reserve keeps
-    // nothing from a lost attempt. The test case NothingMerged checks this for calls that lose
-    // once.
+    // Merges calls that behave alike from here on: calls before the same compare-and-swap, and a
+    // retry with a first attempt. This is valid because Reserve keeps nothing from a lost attempt.
+    // NothingMerged in explorer_test.cpp checks this for calls that lose once.
     bool merge = true;
 };
 
@@ -61,8 +60,7 @@ struct Findings {
     bool sealed = false;
 };
 
-// The explorer tests this core, and must find violations in the broken cores of
-// explorer_mutants_test.cpp.
+// explorer_test.cpp explores this core, and explorer_mutants_test.cpp explores broken cores.
 struct ShippedCore {
     template <typename... Args>
     static Reservation Reserve(Args&&... args) {
@@ -311,8 +309,7 @@ private:
         search_.Visit(next);
     }
 
-    // A crash ends all processes and clears shared memory, but reserved numbers and given seconds
-    // remain.
+    // A crash ends all processes and clears shared memory. Used numbers and given seconds remain.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;

@@ -19,8 +19,7 @@
 
 namespace randflake::explorer {
 
-// A cell has 16 bits, so that millions of states fit in memory. Words and seconds fit in 8 bits
-// each.
+// Values of 16 bits save memory, as there are millions of states. Words and seconds fit in 8 bits.
 using Value = uint16_t;
 
 inline Value Compact(uint64_t wide) {
@@ -63,8 +62,7 @@ public:
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
-    // Runs `call`, which takes no arguments, through its next operation. Returns whether the call
-    // ended.
+    // Runs `call` through its next operation. Returns whether the call ended.
     template <typename Call>
     bool Step(Call&& call) {
         if (setjmp(before_) != 0)
@@ -82,8 +80,7 @@ public:
         return replay.upcoming_;
     }
 
-    // performed() is the step's operation. upcoming() is the operation before which the call
-    // stopped.
+    // The step's operation, and the operation before which the call stopped.
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }
@@ -146,8 +143,7 @@ private:
     Operation performed_, upcoming_;
 };
 
-// Replaces std::atomic<uint64_t>. Each operation is one step. The explorer never reorders
-// operations, so it does not test memory orders.
+// Replaces std::atomic<uint64_t>. Operations are never reordered, so memory orders go untested.
 class Cell {
 public:
     Cell(Replay* replay, int index) : replay_(replay), index_(index) {}

@@ -1,5 +1,4 @@
-// Searches states, which are plain bytes, breadth-first. Finds every state once, and can return a
-// shortest path from the first state to it.
+// Breadth-first search of states. Finds each state once, with a shortest path from the first state.
 
 #pragma once
 
@@ -25,8 +24,8 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // By now the cache has the place of the arrival that came half a ring ago, so its node can
-        // be prefetched.
+        // Half a ring after an arrival, the cache has its place. Then the search prefetches its
+        // node.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -88,8 +87,7 @@ private:
         }
     }
 
-    // Combines the upper half of the state's hash with the node's number plus 1. std::unordered_set
-    // takes twice as long for a search.
+    // The upper half of the state's hash, and the node's number plus 1 as the lower half.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 

@@ -38,8 +38,7 @@ struct Call {
 
 struct State {
     // One reserved number, with its layout's index in the high byte, or kNothing. The search
-    // remembers each reserved number in some history, so it finds every number that is reserved
-    // twice.
+    // remembers every reserved number in some history, so it finds each repetition.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve

@@ -9,9 +9,8 @@
 namespace randflake::explorer {
 namespace {
 
-// Explores a scenario and checks the coverage. The search must reach every number of every window,
-// reservations of all lengths, all outcomes, lost compare-and-swaps, and reservations during a
-// change of the window.
+// Explores a scenario. The search must reach every number of every window, reservations of all
+// lengths, all outcomes, lost compare-and-swaps, and reservations while the window changes.
 Findings Explore(const Scenario& scenario) {
     const Findings findings = Explorer(scenario).Explore();
     std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
@@ -20,8 +19,7 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // A slot's word marks the preceding tick as used, so windows start at second 1, and no window
-    // uses tick 0 of a layout.
+    // A slot's word marks the preceding tick as used, so tick 0 and second 0 are never used.
     for (size_t set = 0; set < scenario.layouts.size(); set++) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
@@ -68,8 +66,7 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// Randflake's rule: node id 0 never uses sequence 0. With one sequence bit, node id 0 then has one
-// number per tick.
+// Like Randflake, never uses sequence 0 of node id 0. One sequence bit leaves one number per tick.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,

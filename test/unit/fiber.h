@@ -2,9 +2,8 @@
 // or end a simulated process at any point of the shipped code.
 //
 // makecontext() enters a fiber's stack once. All other switches use _setjmp and _longjmp, which
-// make no system call. Abandoning a call jumps to the bottom of its stack without running
-// destructors, so a call's objects must be trivially destructible. PostgreSQL demands the same,
-// because its errors are longjmps too.
+// make no system call. Abandoning a call runs no destructor, so a call's objects must be trivially
+// destructible. PostgreSQL demands the same, because its errors are longjmps too.
 
 #pragma once
 

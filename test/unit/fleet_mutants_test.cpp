@@ -24,8 +24,7 @@ using enum Mutant;
 
 const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    // One schedule in 10,000 has the necessary failover that loses a lease and restore that brings
-    // it back.
+    // A failover must lose a lease, and a restore must bring it back: one schedule in 10,000.
     {"LeasesThatAreGrantedAheadOfTheMark",
      {.rules = {.wait_for_mark = false}, .only_failovers = true},
      17500},

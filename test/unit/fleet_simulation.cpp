@@ -197,8 +197,8 @@ private:
         FailWrites(i);
     }
 
-    // After a failed write, sometimes crashes the server later and rolls its disk back to the
-    // result of that write.
+    // Sometimes crashes a server after a failed write, and rolls the disk back to the write's
+    // result.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -246,8 +246,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator sees the failed reload. StopInTime checks all servers before the file's last
-        // secret begins.
+        // The operator sees the failed reload. StopInTime later compares the servers' secrets.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -405,8 +404,6 @@ private:
             !done && now >= stops_at && coordinator.refusal() != Refusal::kArgument;
     }
 
-    // --- secrets
-
     static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
         secrets.count = std::min(secrets.count, count);
         return secrets;
@@ -422,8 +419,7 @@ private:
         return secrets;
     }
 
-    // Makes a secret that begins at most `before` seconds before `from` and at most `later` seconds
-    // after.
+    // Makes a secret that begins between from - before and from + later.
     SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
         const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
                                          SecondsEnd(scenario_.layout) - 1);
@@ -436,16 +432,14 @@ private:
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
-    // Returns a correct file for a static server: the agreed secrets, often with the planned
-    // secret.
+    // Returns a correct file for a static server: the agreed secrets, often with the planned one.
     SecretRecords GoodFile() {
         return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
                    ? Grown(agreed_, planned_)
                    : agreed_;
     }
 
-    // Returns a file for a leasing server. Secrets may be missing, or differ from those of other
-    // servers.
+    // Returns a file for a leasing server, which may lack secrets or have wrong ones.
     SecretRecords AnyFile(const SimulatedServer& server) {
         const int64_t chance = random_.Between(0, 14);
         SecretRecords file = GoodFile();
@@ -461,8 +455,7 @@ private:
     }
 
     // Returns a file that a start must refuse, because a secret of used seconds is missing or
-    // begins at another second. Returns the right file if the server has used only the first
-    // secret.
+    // begins at another second. Before a second secret is used, returns the right file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -572,8 +565,8 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // The server must refuse a secret that begins too early, even if its clock is set
-            // during the reload.
+            // The server must refuse a secret for a past second, even if its clock is set during
+            // the reload.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -583,8 +576,7 @@ private:
                        << LastFrom(file).count << '\n';
     }
 
-    // Stops the static servers that disagree about a secret before its first second, as the
-    // operator must.
+    // Before a secret's first second, stops the static servers that disagree about it.
     void StopInTime() {
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
@@ -664,8 +656,7 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
-        // The directory's state on disk covers all use by its only server, even under leases in
-        // force.
+        // The only data directory records all use of its server, even under leases in force.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
         const Site& own = sites_[0];
@@ -675,9 +666,8 @@ private:
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // Returns whether a server may leave its node ids. A coordinator does not lease its own
-    // server's node ids. When that server gives them up, they must not be in the pool, so that they
-    // enter it as added node ids.
+    // Returns whether a server may change its node ids. A coordinator never leases its own server's
+    // node ids, so that server may give up only node ids that are outside the pool.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
@@ -732,8 +722,7 @@ private:
                 Stop(&other);
     }
 
-    // Returns new settings for a stopped server: often the same first node id with another number
-    // of ranges, else new node ids.
+    // Returns other settings for a stopped server, often with the same first node id.
     Settings Changed(const Settings& before) {
         Settings after = SomeStaticNodes();
         const uint32_t count = before.nodes.count / before.ranges;
@@ -800,8 +789,7 @@ private:
                                                                          settings.nodes.count});
     }
 
-    // A negative offset marks a clock that was set back far. Other offsets in a fleet are not
-    // negative.
+    // In a fleet, only a clock that was set back far has a negative offset.
     static bool IsSetBack(const Machine& machine) { return machine.offset_ms() < 0; }
     void SetRight(Machine* machine) {
         if (clocks_agree() && IsSetBack(*machine))
@@ -815,7 +803,7 @@ private:
                 return false;
         return has_static();
     }
-    // Returns how far to set a clock back: usually into seconds that a server of this machine has
+    // Returns how far to set a clock back, usually into seconds that a server of the machine has
     // used.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {

@@ -53,8 +53,7 @@ struct Operation {
     bool takes_own_nodes_out = true;
     // Operators keep the differences of clocks below the tolerated difference.
     bool clocks_agree = true;
-    // Operators stop a static server before a second for which it lacks a new secret or still has a
-    // withdrawn one.
+    // Operators stop a static server before a second where its secrets differ from the agreed ones.
     bool stops_in_time = true;
     // Operators add a new secret at each coordinator.
     bool adds_everywhere = true;

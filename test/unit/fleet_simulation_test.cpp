@@ -41,8 +41,7 @@ const char* NameOf(size_t Findings::*count) {
     return "?";
 }
 
-// Runs `schedules` schedules, or only the one in RANDFLAKE_SEED. Expects no violation, and enough
-// events of each kind.
+// Runs many schedules, or only RANDFLAKE_SEED. Expects no violation and enough events of each kind.
 template <typename... All>
 void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);

@@ -67,8 +67,7 @@ public:
     int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
-    // Runs act(coordinator), which returns whether it succeeds. Rolls back if it fails or `commit`
-    // is false.
+    // Runs act(coordinator), and rolls back if it returns false or if `commit` is false.
     template <typename Act>
     bool Transact(bool commit, Act&& act) {
         const State before = current_;
@@ -91,9 +90,9 @@ public:
 
     void TakeBackup() { backup_ = current_; }
 
-    // A complete replica, a replica that lacks the last transactions, or the backup takes over. Its
-    // clock is off by offset_ms, or without a value as far behind as the assumptions allow. Returns
-    // whether the backup took over.
+    // Makes a complete replica, a replica that lacks the last transactions, or the backup take
+    // over. Without offset_ms, its clock is as far behind as allowed. Returns whether the backup
+    // took over.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));

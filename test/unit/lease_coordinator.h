@@ -1,7 +1,6 @@
-// Models the coordinator: the rules of the extension script's functions randflake_lease_*,
-// statement by statement, on plain data. The simulation of leases runs this model.
-// test/t/230_lease_model.pl compares the model's answers in the traces of lease_trace.cpp with the
-// functions' answers.
+// Models the extension script's functions randflake_lease_*, statement by statement, on plain data.
+// Both lease_trace.cpp and the simulation of fleets use this model. test/t/230_lease_model.pl
+// checks that the functions give the model's answers.
 
 #pragma once
 
@@ -103,8 +102,7 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // This limit is the number of Randflake's node ids, even if the simulation uses a smaller
-    // layout.
+    // The number of Randflake's node ids, even if the simulation uses a smaller layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
@@ -120,8 +118,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value leaves a setting unchanged. A new first node id alone moves the pool's start
-    // and keeps its last node id.
+    // A missing value leaves its setting unchanged. A new first node id alone keeps the last node
+    // id.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -305,7 +303,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // If a later lease has had some of these node ids, other holders may have leased the
+        // A later lease of some of these node ids means that other holders may have leased the
         // others.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
@@ -444,7 +442,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret that begins at the Unix second `from`. No fingerprint represents malformed
+    // Adds a secret from the Unix second `from` on. A missing fingerprint represents malformed
     // text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
@@ -475,8 +473,8 @@ public:
         return true;
     }
 
-    // Returns the earliest second at which a secret may be added or removed, because no lease
-    // reaches it.
+    // Returns the first second that no lease reaches, so that a secret may be added or removed
+    // there.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -508,8 +506,7 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
-    // Returns the second before which the coordinator grants nothing, or 0 if the pool is
-    // untouched.
+    // Returns the mark: the coordinator grants nothing before this second. 0 means an unused pool.
     int64_t Mark(uint64_t identity, int64_t now) {
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
@@ -579,8 +576,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool, which returns the mark. `make` treats a missing pool as
-    // present.
+    // Models randflake_lease_share_pool, which returns the mark. `make` assumes that a pool exists.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

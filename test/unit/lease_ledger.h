@@ -86,8 +86,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant that the holder requested with this incarnation. The caller sets it if it
-    // is 0.
+    // Returns the grant that was requested with this incarnation. The caller sets it if it is 0.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -109,8 +108,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes a legitimate reason why a server may lose a grant, or all grants of the servers of a
-    // name.
+    // Notes why a server may lose a grant. LoseAll does so for all grants of the servers of a name.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -121,9 +119,9 @@ public:
                 lost_[i] = why;
     }
     // Returns whether a server that knew everything could use this second of a node id. No other
-    // server may have used the second. A leasing server needs a grant of its own, or of an earlier
-    // start of it that has ended. With static node ids, any grant must belong to this server or to
-    // one that has ended.
+    // server may have used the second. Under leases, the server or an earlier start of it that has
+    // ended needs a grant of the second. With static node ids, no other running server may have a
+    // grant of it.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

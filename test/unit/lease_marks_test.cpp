@@ -1,6 +1,5 @@
-// Checks the mark, the second before which a coordinator grants nothing, after every order of
-// changes of the pool. The mark of lease_coordinator.h must be the least safe mark, and each of its
-// rules must be necessary.
+// Checks the mark, before which a coordinator grants nothing, after every order of changes of the
+// pool. The model's mark must be the least safe one, and each of its rules must be necessary.
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second, the corresponding Second, and the end of a lease whose last
-    // second it is.
+    // Each case has a Unix second, its Second, and the end of a lease up to and including it.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -58,8 +57,7 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     Lease lease{};
     lease.start = {10};
     lease.end = {20};
-    // Each case has the earliest second, the present second, and the second at which the window
-    // opens, or 0 if the window stays closed.
+    // Each case has the earliest second, the present, and the window's first second or 0 for none.
     const std::array<uint32_t, 3> cases[] = {
         {0, 9, 0},    {0, 10, 10},  {0, 1000, 10}, {15, 14, 0},
         {15, 15, 15}, {12, 13, 12}, {20, 20, 0},   {30, 30, 0},

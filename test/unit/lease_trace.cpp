@@ -1,6 +1,5 @@
-// Prints traces of requests and the answers of the coordinator's model (lease_coordinator.h).
-// test/t/230_lease_model.pl compiles this program and sends the same requests to the extension's
-// functions.
+// Prints traces of requests and the model's answers (lease_coordinator.h).
+// test/t/230_lease_model.pl sends the same requests to the extension's functions.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
 //   lease_trace orders
@@ -305,8 +304,8 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // Runs act(&answer) in a transaction for a holder of these secrets. `act` returns whether it
-    // succeeds.
+    // Runs act(&answer), which returns whether it succeeds, in a transaction of a holder with this
+    // chain.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
@@ -399,8 +398,8 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The holder names the chain in the coordinator's record, the chain of its own request, or
-        // another chain.
+        // The holder names the chain of the coordinator's record, of its own request, or another
+        // one.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -570,8 +569,7 @@ private:
              });
     }
 
-    // Configures a pool of few node ids, which leases exhaust. Some pools end at the layout's last
-    // node id.
+    // Configures a pool that is soon exhausted. Some pools end at the layout's last node id.
     void ConfigurePool() {
         const int64_t count = random_.OneIn(4) ? random_.Between(15, 40) : random_.Between(2, 9);
         const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});

@@ -14,7 +14,6 @@ namespace randflake::simulation {
 enum class Mutant : uint8_t {
     kNothing,
 
-    // --- starts: PlanStart, SetTime
     kOpensOwnStateAtTheWrittenEnd,
     kOpensBelowTheWrittenEnd,
     kIgnoresOtherRuns,
@@ -26,10 +25,8 @@ enum class Mutant : uint8_t {
     kHoldsOffFromTheServersStart,
     kStartsUnderAnySecrets,
 
-    // --- the look for coordinators
     kOpensWithoutTheLook,
 
-    // --- ranges of node ids: ChooseRange, and the floor of PlanStart
     kChoosesRangesInUse,
     kChoosesByAnotherClock,
     kForgetsTheFloor,
@@ -40,20 +37,17 @@ enum class Mutant : uint8_t {
     kForgetsWhereARangeWasLeft,
     kLeavesRangesByClosing,
 
-    // --- the tolerated difference of clocks, which changes
     kKeepsTheHoldOffOfTheStart,
     kKeepsTheHoldOffOfALease,
     kRaisesNoFloor,
     kWritesNoSkew,
     kStopsWithoutSkew,
 
-    // --- the disk
     kMovesTheWindowFirst,  // the write arrives after the window has moved
     kAnnouncesNoLeases,
     kForgetsAddedSecrets,
     kTakesBackWhatAFormerWindowAnnounced,
 
-    // --- leases
     kOpensLeasesAnywhere,
     kTakesUnclearGrants,
     kSameIncarnation,
@@ -67,7 +61,6 @@ enum class Mutant : uint8_t {
     kOpensTooEarly,
     kHearsOldAnswers,
 
-    // --- who goes on with a lease: Resumes
     kResumesNothing,
     kResumesInOnePostmasterOnly,
     kResumesAfterAnyCrash,
@@ -83,18 +76,15 @@ enum class Mutant : uint8_t {
     kReleasesBeforeItStrikes,
     kReleasesWhatItDoesNotResume,
 
-    // --- that no lease is lost for nothing
     kStrikesUnheard,
     kResumesOnce,
     kWritesNoRenewals,
     kExtendsWhenAnswered,
 
-    // --- slots and window
     kOpensFirst,
     kSealsByClosing,
     kPlainStore,
 
-    // --- secrets
     kTakesSecretsOfThePast,
     kTakesSecretsOfThePresent,
     kForgetsLeases,

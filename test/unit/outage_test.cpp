@@ -1,7 +1,6 @@
-// Measures how long a session that calls every 10 ms waits for a number after a server with leased
-// node ids fails. kBounds limits how much longer it waits than with static node ids. Each bound
-// also names a rule that the server breaks in a second run, and then the wait must exceed the
-// bound.
+// Measures how long a session that calls every 10 ms waits for a number after a server fails.
+// kBounds limits how much longer the wait is with leased than with static node ids. A second run
+// breaks the rule that a bound names, and must exceed the bound.
 
 #include <gtest/gtest.h>
 
@@ -34,8 +33,7 @@ public:
         server_->Start(settings_, FirstSecret(1));
     }
 
-    // Returns the longest time without a number after the event. The coordinator's state changes
-    // just before the event.
+    // Returns the longest time without a number after the event and a change of the coordinator.
     int64_t GapMs(Event event, Coordinators coordinator, int times, int64_t idle_ms) {
         RunFor(8000);
         RunFor(idle_ms, true);

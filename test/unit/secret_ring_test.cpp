@@ -1,6 +1,5 @@
-// Tests rings of secrets. With a small cipher, the test checks every number of a ring: no two
-// numbers have the same identifier, every issued identifier decodes to its number, and no other one
-// decodes.
+// Tests rings of secrets. A small cipher allows checks of every number: numbers have different
+// identifiers, each issued identifier decodes to its number, and no other identifier decodes.
 
 #include <gtest/gtest.h>
 

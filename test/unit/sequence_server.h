@@ -77,8 +77,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// Returns which sequence the session moves next: 0 for `hops`, 1 for `leaps`, or -1 if either one
-// would move the position beyond `wanted`.
+// Returns the sequence that moves the position far, but not beyond `wanted`: 0 for `hops`, 1 for
+// `leaps`, -1 for neither.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

@@ -1,7 +1,8 @@
 // Runs random schedules of three sessions with seconds of eight numbers, and checks that no number
-// is used twice and no second is opened twice. Sessions pause and end at any point, and servers
-// crash. A promoted standby may lack WAL. A server that takes over the node ids has lost, old or
-// intact sequences.
+// is used twice and no second is opened twice. Sessions pause and end at any point. Servers crash,
+// and standbys that lack WAL are promoted. Node ids move to servers with lost, old or intact
+// sequences.
+
 #include "sequence_server.h"
 
 #include <gtest/gtest.h>
@@ -99,8 +100,8 @@ private:
         }
     }
 
-    // Configures a server with intact, restored or new sequences. A configuration locks out all
-    // sessions, so their calls begin again.
+    // Configures a server with intact, restored or new sequences. All calls of sessions begin
+    // again.
     void TakeOver() {
         if (!rules_.takes_over)
             return;
@@ -253,8 +254,7 @@ private:
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// Counts the schedules that use a number or a second twice. `kept` is for unbroken rules, which
-// must also reach all numbers.
+// Counts the schedules with a repetition. `kept` means unbroken rules, and checks the coverage.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;

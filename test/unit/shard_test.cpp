@@ -1,5 +1,4 @@
-// Checks that raw numbers sort the same as signed integers, and that shards cover all raw numbers
-// in contiguous ranges.
+// Checks that signed integers keep the order of raw numbers, and that shards are contiguous.
 
 #include <gtest/gtest.h>
 
@@ -30,8 +29,7 @@ const std::vector<int32_t>& ShardCounts() {
     return counts;
 }
 
-// Returns all shards if there are few. Otherwise returns the ends, the middle and some random
-// shards.
+// Returns all of a few shards, but only the ends, the middle and random shards of many.
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {

@@ -1,12 +1,12 @@
 // Simulates a server: a data directory, shared memory, and processes that run the shipped code
-// (core/server/server.h, core/window/generator.h) in fibers. This class is their Environment. A
-// process pauses before each operation that other processes can see: an access to the slots or the
-// window, a lock, or a write to the disk. At a pause other processes run, and the server may crash
-// or be copied. A call of the environment may fail or never return.
+// (core/server/server.h, core/window/generator.h) in fibers. A process pauses before each operation
+// that other processes can see: an access to the slots or the window, a lock, or a write to the
+// disk. Then other processes run, and the server may crash or be copied. Calls of the environment
+// may fail or never return.
 //
-// The class also checks rules whose violation need not lead to a repeated number. A used second is
-// below the end on disk and is never given back. Windows of a node id follow each other in time,
-// and none opens within the hold-off.
+// The class also checks rules whose violation need not repeat a number. A used second is below the
+// end on disk and is never given back. Windows of a node id follow each other in time, and none
+// opens within the hold-off.
 
 #pragma once
 
@@ -72,9 +72,8 @@ class SimulatedServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
 
-    // `layout` has ticks of a second, for windows. `numbers` is the layout of the numbers.
-    // `true_ms` is the true time, which no clock shows. With `issues`, sessions encrypt and issue
-    // their numbers.
+    // `layout` has ticks of a second, for windows. Numbers have the layout `numbers`. No clock
+    // shows the true time `true_ms`. With `issues`, sessions encrypt and issue their numbers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
                     int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
@@ -131,8 +130,7 @@ public:
             skew_ = skew_.With(Tolerated());
     }
 
-    // A crashed backend makes the postmaster end all processes and reset shared memory. The secrets
-    // survive if `loses_secrets` is false.
+    // After the crash of a backend, the postmaster ends all processes and resets shared memory.
     void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
         if (loses_secrets)
@@ -555,8 +553,8 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // A change of the tolerated difference leads to a second plan. These mutants ignore parts
-        // of it.
+        // These mutants ignore parts of a second plan, which follows a changed difference of
+        // clocks.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -913,8 +911,8 @@ private:
         return reservation;
     }
 
-    // Encrypts and issues reserved numbers. The first identifier is returned at once, and each
-    // later call in the same second returns another.
+    // Issues an identifier for each reserved number that the ring does not skip. A session issues
+    // all but the first in later calls, within the same second.
     void Issue(const Reservation& reservation, int count) {
         bool first = true;
         for (uint32_t next = 0; next < reservation.count; next++) {
@@ -1070,7 +1068,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts the directory's earlier use as used, so the mutant overwrites the
+            // Server::Seal counts earlier use of the directory too, so the mutant overwrites the
             // release.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);

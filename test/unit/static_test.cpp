@@ -66,8 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// Server ignores functions of the environment that have a decision's name. Here a call would not
-// compile.
+// Server must not call the environment's functions that have a decision's name.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -1,5 +1,4 @@
-// The shipped Ring with a small cipher, so that identifiers have as few bits as the numbers of a
-// small layout.
+// The shipped Ring with a small cipher, whose identifiers are as short as a small layout's numbers.
 
 #pragma once
 

@@ -1,5 +1,4 @@
-// Tests which secrets a database must have recorded when a session uses the type, and what the
-// session does next.
+// Tests which secrets a database must have on record for a use of the type, and what happens next.
 
 #include "core/type/type_binding.h"
 

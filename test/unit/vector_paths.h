@@ -1,5 +1,4 @@
-// Runs tests on each vector path of this processor. Derive a fixture from VectorPathTest, and use
-// INSTANTIATE_ON_EVERY_PATH(Fixture).
+// Runs the tests of a fixture derived from VectorPathTest on each vector path of this processor.
 
 #pragma once
 

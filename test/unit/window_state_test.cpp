@@ -1,5 +1,5 @@
-// Tests the bytes of the window file, the ends it remembers for ranges of node ids, and the plans
-// of starts and reloads that depend on it.
+// Tests the window file: its bytes, its ends for ranges of node ids, and starts and reloads with
+// it.
 
 #include <gtest/gtest.h>
 
@@ -268,8 +268,8 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, so it shares no range with any
-                    // server.
+                    // A leasing server starts without node ids, and its range overlaps no other
+                    // range.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
