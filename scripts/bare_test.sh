@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs the README's first steps and two commands on bare Debian machines: in fresh roots, as root,
-# with a bare environment.
+# Runs the README's first steps, the quickstart and the tests on bare Debian machines: in fresh root
+# directories, as root, without environment variables.
 #
 #   scripts/bare_test.sh [SUITE... [-- COMMAND...]]
 #
-# The default is everything in bookworm and then trixie. The script tests a copy of the checkout
-# without its history, and prints each duration and the final size of each root. In a root, apt and
-# npm use this machine's mirrors, proxies and certificates. Needs root.
+# The default is to run everything in bookworm and then in trixie. The script tests a copy of the
+# checkout without its history. It prints the duration in each root directory, and the directory's
+# final size. There, apt and npm use this machine's mirrors, proxies and certificates. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -22,7 +22,7 @@ done
 commands=("${@:2}")
 [ $# -gt 1 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
-# Writes the network configuration that a new machine has before its first use.
+# Writes the network configuration that a machine needs before its first use.
 connect() {
     local name value
     echo '127.0.0.1 localhost' >"$1/etc/hosts"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks that each file of src has a head and a place in the map of docs/design.md, and that no
-# include points up. The map lists the rooms from the ground up.
+# Checks that each file of src has a head comment and a place in the map of docs/design.md. The map
+# lists the directories from the lowest up, and no file may include a header from a higher one.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

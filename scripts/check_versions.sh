@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks that all copies of the version agree: X.Y, default_version of randflake.control, and X.Y.Z.
+# Checks that all copies of the version agree. META.json has X.Y.Z, and the control files have X.Y.
 #
 #   scripts/check_versions.sh             while working
 #   scripts/check_versions.sh --release   at a release: dates and status, too

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
-# PostgreSQL's assertions on. Fails below 96 %, which only all tests together reach.
+# PostgreSQL's assertions on. Fails below 96 %, which takes all tests together.
 #
 #   scripts/coverage.sh                    runs them all and prints a line a file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# Processes that tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
+# A process that a test kills leaves no data. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
 # instrumented build stays installed.
 
 set -euo pipefail
@@ -20,15 +20,15 @@ mkdir -p "$results"
 make -s -j"$(nproc)" -C test/unit check BUILD="$results/unit" OPTIMIZE='-O1 --coverage' WERROR=0 \
     EXCEPT='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test'
 
-# Every process adds its figures below $data, so the server's user must be able to write there.
+# Every process writes its data below $data, so the server's user must be able to write there.
 data=$(mktemp -d "${TMPDIR:-/tmp}/randflake-coverage.XXXXXX")
 trap 'rm -rf "$data"' EXIT
 chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov needs the compiler's notes and the tests' data in one directory. Only unit tests count for
-# the core, because the server's build compiles different lines of the core.
+# gcov needs the compiler's notes beside the tests' data. For src/core only the unit tests count,
+# because the two builds compile different lines of it.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

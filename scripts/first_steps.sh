@@ -1,6 +1,6 @@
 #!/bin/bash
-# Follows the README as a newcomer: pastes the blocks under "Installation" and "First steps" in
-# order. On a bare machine: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
+# Pastes the README's blocks under "Installation" and "First steps" in order, as a newcomer does. To
+# run it on a bare machine: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
 #
 # Changes the configuration of the packaged server. Needs root.
 
@@ -8,14 +8,14 @@ set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 export DEBIAN_FRONTEND=noninteractive
 
-# Runs the block at line $1 of the README in the shell or psql, as its language $2 says.
+# Runs the block at line $1 of the README in the language $2: in the shell, or in psql.
 paste() {
     local block
     block=$(sed -n "$(($1 + 1)),/^\`\`\`\$/p" README.md | sed '$d')
     echo "README.md, line $1:"
     sed 's/^/    /' <<<"$block"
     case $2 in
-    # The block that starts psql needs no run, because the next blocks go to psql.
+    # The script skips the block that starts psql, because it sends the next blocks to psql itself.
     sh) [[ $block == *"-c psql" ]] || bash -euo pipefail -c "$block" ;;
     sql) su postgres -c 'psql -v ON_ERROR_STOP=1' <<<"$block" ;;
     esac

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034 # callers use the colours
-# Defines functions for the other scripts. Source this file in bash, from the root of the checkout.
+# Defines functions for the other scripts. Source this file in bash, at the root of the checkout.
 
 umask 022 # the server's user must be able to read installed files
 export LC_ALL=C.UTF-8
@@ -20,8 +20,7 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies and names the three candidates with a part that needs the
-# fewest changed letters.
+# none_such KIND NAME CANDIDATE...: dies, and names the three candidates most similar to NAME.
 none_such() {
     die "there is no $1 named \"$2\"; nearest: $(printf '%s\n' "${@:3}" | sort -u | WANTED=${2//\*/} awk '
         BEGIN { wanted = tolower(ENVIRON["WANTED"]); letters = length(wanted) }
@@ -52,7 +51,7 @@ as_root() {
     fi
 }
 
-# as_user NAME COMMAND...: runs the command in a directory that all may enter. Use absolute paths.
+# as_user NAME COMMAND...: runs the command with / as the working directory. Use absolute paths.
 as_user() (
     user=$1
     shift
@@ -66,7 +65,7 @@ as_user() (
     fi
 )
 
-# Prints the user for servers, which refuse to run as root.
+# Prints the user that runs servers, because a server refuses to run as root.
 server_user() {
     if [ "$(id -u)" -ne 0 ]; then
         id -un
@@ -77,7 +76,8 @@ server_user() {
     fi
 }
 
-# Installs missing Debian packages. Stays silent and offline if no package is missing.
+# Installs missing Debian packages. If no package is missing, it prints nothing and needs no
+# network.
 install_packages() {
     local package missing=()
     for package; do
@@ -102,8 +102,8 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Keeps the caller's PG_CONFIG, or sets it for the newest installed PostgreSQL. Installs a missing
-# server and its headers.
+# Keeps the caller's PG_CONFIG, or sets it to the newest PostgreSQL on the machine. Installs a
+# server and its headers if missing.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major
@@ -120,7 +120,7 @@ build() {
     make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# Builds as the caller. Installs as root if the server's directories need that.
+# Builds as the caller. Installs as root if only root may write to the server's directories.
 build_and_install() {
     build all "$@" &&
         if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
@@ -130,7 +130,7 @@ build_and_install() {
         fi
 }
 
-# copy_source DIRECTORY: copies the checkout without build products.
+# copy_source DIRECTORY: copies the checkout without build products and history.
 copy_source() {
     mkdir -p "$1"
     tar -c --exclude=./.git --exclude=./build --exclude=./quickstart --exclude=node_modules \
@@ -138,7 +138,7 @@ copy_source() {
         tar -x -C "$1"
 }
 
-# links_lead_somewhere DIRECTORY: checks that all links in its documents have targets in it.
+# links_lead_somewhere DIRECTORY: checks that the links between the pages in DIRECTORY have targets.
 links_lead_somewhere() (
     cd "$1"
     [ -e docs/monitoring.md ] && [ -e docs/monitoring/alerts.yml ]
@@ -154,14 +154,13 @@ links_lead_somewhere() (
 
 logs=build/test only='' passed=0 failed=0
 
-# stage NAME COMMAND...: writes the command's output to a file, and shows that file on failure.
+# stage NAME COMMAND...: writes the command's output to a log, and shows the log's end on failure.
 stage() {
     local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
     shift
     [[ $name = *"$only"* ]] || return 0
     printf '%s%-36s%s' "$bold" "$name" "$plain"
     mkdir -p "$logs" # a stage may have removed it
-    # Runs the command outside a condition, because a condition would disable `set -e`.
     (
         set -e
         "$@"
@@ -179,12 +178,12 @@ stage() {
     return 0
 }
 
-# not_run WHAT REASON: makes `finish` report what the tests left out. Stages may call it too.
+# not_run WHAT REASON: makes `finish` report a test that did not run. A stage may call it too.
 not_run() {
     printf 'not run: %s. %s\n' "$@" >>$logs/not_run
 }
 
-# Prints what the tests left out and the number of passed stages, and exits.
+# Prints which tests did not run, and how many stages passed. Exits with 0 if no stage failed.
 finish() {
     echo
     cat $logs/not_run 2>/dev/null

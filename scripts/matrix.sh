@@ -1,12 +1,12 @@
 #!/bin/bash
-# Builds and tests the checkout with several majors of PostgreSQL, each in a bare Debian root, and
-# tests pg_upgrade from the oldest of them.
+# Builds and tests the checkout with several majors of PostgreSQL, each in a bare root directory of
+# Debian. Tests pg_upgrade from the oldest major to the others.
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
-# The default is all majors of all suites. -s omits tests that depend little on the major. Roots
-# stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); the script makes a deleted root
-# again. A run discards its installations. Logs stay in build/matrix/MAJOR. Needs root.
+# The default is all known majors. -s leaves out tests that depend little on the major. The root
+# directories stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots), without what the tests
+# install. Deleted ones are made again. Logs stay in build/matrix/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -21,7 +21,6 @@ fi
 
 # --- inside the root (/mnt/source is a copy of the source) ---------------------------------------
 
-# Builds as an ordinary user.
 make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }

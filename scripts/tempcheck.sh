@@ -1,17 +1,16 @@
 #!/bin/bash
-# Runs tests on temporary servers with the installed extension.
+# Tests the installed extension on temporary servers.
 #
 #   scripts/tempcheck.sh                        everything
 #   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
-# A NAME may have its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH). The program prove gets PROVE_FLAGS. The default, -j8 --timer, runs eight files at a time,
-# because most of them wait. VECTOR_PATH sets randflake.vector_path.
+# NAME may include the directory and the suffix. PG_CONFIG names the server (default: pg_config in
+# PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer: eight test files run at
+# a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
 #
-# A server refuses to run as root, so root becomes the user postgres, or the user nobody if postgres
-# is missing. The tests run in a temporary directory of that user, which stays for inspection if a
-# test fails.
+# A server refuses to run as root. Started by root, the tests run as the user postgres, or as nobody
+# if postgres does not exist. They run in a temporary directory, which stays if a test fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +27,7 @@ runs() {
     [ "$kind" = all ] || [ "$kind" = "$1" ]
 }
 
-# Sets `tests` to the given names, or to all names of a directory, without directory and suffix.
+# Sets `tests` to the given names, or to all names in a directory, without directory and suffix.
 choose() {
     local directory=$1 suffix=$2 name there
     there=("$directory"/*"$suffix")
@@ -45,7 +44,7 @@ choose() {
 tests=()
 ! runs regress || choose sql .sql "$@"
 regress_tests=("${tests[@]}")
-# Starts the longest tests first if all tests run.
+# The longest tests start first, so that the others run beside them.
 long=()
 for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
     384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules; do
@@ -62,7 +61,6 @@ tap_tests=("${tests[@]/%/.pl}")
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
 bindir=$("$PG_CONFIG" --bindir) || die "cannot run $PG_CONFIG"
-# The test programs are below .../pgxs/src/test, beside .../pgxs/src/makefiles/pgxs.mk.
 testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
 pg_regress=$testdir/regress/pg_regress
 
@@ -81,8 +79,8 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-# Copies all sources, because the documentation links to them. Copies the large packages of other
-# languages only for the tests that use them.
+# Copies the whole checkout, because pages link to its files. Leaves out the large node_modules
+# unless a chosen test uses them.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
@@ -97,8 +95,8 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Writes secrets to files of other owners, as only root can: OWNER-MODE. The server's user reads
-    # them through its group.
+    # Only root can make files of other owners, named OWNER-MODE here. They contain secrets, and the
+    # server's user reads them through its group.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -116,7 +114,7 @@ fi
 
 # --- the two kinds -----------------------------------------------------------------------------
 
-# Adds the line of a kind of tests to `summary`. `failed` exists once a test has failed.
+# Adds a line about one kind of tests to `summary`. The file `failed` exists once a test has failed.
 report() {
     echo "$1" >>summary
 }
@@ -139,9 +137,9 @@ run_regress() {
     fi
 }
 
-# Makes an initdb that copies a cached cluster, because initdb takes a second of processor time and
-# most tests use its defaults. PostgreSQL 16 has such a cache. WAL segments are small because every
-# copy and base backup has one.
+# Makes an initdb that copies a prepared cluster, because initdb takes a second of processor time.
+# PostgreSQL's own test modules do this since version 16. WAL segments are small, because each copy
+# has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null
@@ -157,7 +155,7 @@ END
 
 run_tap() {
     copy_initdb
-    # PostgreSQL 15 reads TESTDIR, later versions read TESTLOGDIR and TESTDATADIR.
+    # PostgreSQL 15 reads TESTDIR. Later versions read TESTLOGDIR and TESTDATADIR.
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
     if as_user env PATH="$work/initdb:$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
@@ -168,13 +166,13 @@ run_tap() {
     report "TAP: FAILED"
     touch failed
     show_tap_logs
-    # Repeats failures at the end, because truncated output keeps its end.
+    # Repeats the failures at the end, because truncated output keeps its end.
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
         head -n 60 || true
     sed -n '/^Test Summary Report/,$p' tap.out
 }
 
-# Prints the end of each failed test's log, and errors of the test's servers.
+# Prints the end of each failed test's log, and the errors in its servers' logs.
 show_tap_logs() {
     local test log
     {
@@ -195,7 +193,7 @@ show_tap_logs() {
     done
 }
 
-# pg_regress mostly waits for one server, so TAP tests run at the same time.
+# The regression tests mostly wait for their one server, so TAP tests run at the same time.
 if runs tap && runs regress; then
     run_regress >regress.out 2>&1 &
     run_tap "${tap_tests[@]}"

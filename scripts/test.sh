@@ -6,20 +6,20 @@
 #   scripts/test.sh release      all of that, and stages for a release; takes hours
 #   scripts/test.sh unit         only the stages whose name contains "unit"
 #
-# A stage is one line at the end of this file: a name and its command. A stage's output goes to a
-# file in build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; the
-# default is the newest one installed.
+# Each line with "stage", "long" or "last" below names a stage and its command. The output of a
+# stage goes to build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the
+# PostgreSQL. The default is the newest one on the machine.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# Runs a stage only with "all", with "release" or by name.
+# Runs a stage only with "all", with "release", or if the stage's name is given.
 long() {
     [ -z "$asked" ] || stage "$@"
 }
 
-# Runs a stage only with "release" or by name.
+# Runs a stage only with "release", or if the stage's name is given.
 last() {
     [ "$asked" = all ] || long "$@"
 }
@@ -35,7 +35,7 @@ clean_tree() {
     [ -z "$(git status --porcelain)" ]
 }
 
-# Checks that the tag of this release does not exist yet, or marks this commit.
+# Checks that the release's tag does not exist, or is on this commit.
 free_tag() {
     local version
     version=$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
@@ -46,7 +46,7 @@ shell_scripts() {
     shellcheck -x -S warning scripts/*.sh scripts/apps/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
-# Checks that tables and charts match bench/results.
+# Checks that the tables and charts in the pages match bench/results.
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
@@ -63,7 +63,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# These slow tests show nothing new under a sanitizer, valgrind or another processor.
+# These tests are slow, and a sanitizer or another processor finds nothing new in them.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
@@ -75,7 +75,7 @@ unit_tests_valgrind() {
         FILTER='-Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# Runs unit tests for processors with other vector registers and with the other byte order.
+# Runs unit tests for aarch64 (other vector registers) and s390x (other byte order).
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
@@ -83,14 +83,14 @@ unit_tests_emulated() {
     done
 }
 
-# Runs all tests with PostgreSQL's assertions. The stage compiles another copy of the sources, so
-# that it can install this copy's library again without a build.
+# Runs all tests with PostgreSQL's assertions. This stage builds in a copy of the sources, so the
+# usual build stays, and the stage installs that one again at its end.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # After scripts/test_tools.sh a missing driver is a failure, unless npm reached no registry.
+    # After scripts/test_tools.sh a missing driver fails a test, unless npm reached no registry.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
@@ -113,10 +113,10 @@ coverage() {
     scripts/coverage.sh
 }
 
-# Runs the library under the address and undefined sanitizers, in a server without them. The server
-# loads their run-time libraries with the library, so they check only the library; see also
-# test/asan_longjmp.c. A report ends the process. The stage searches the logs for reports too,
-# because some processes end after their test.
+# Runs the library under the address and undefined sanitizers, in a server built without them. The
+# library brings their run-time libraries, so they check only the library (see test/asan_longjmp.c).
+# A report ends its process. Some processes may end after their test, so the stage also searches the
+# logs for reports.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
@@ -139,7 +139,7 @@ server_tests_of_sanitizers() {
     scripts/tempcheck.sh tap 217_lease_hostile
 }
 
-# Tests the users' build under each vector path.
+# Tests the build that users get, with each vector path.
 vector_paths() {
     local path
     for path in auto avx2 baseline; do
@@ -152,7 +152,7 @@ vector_paths() {
     done
 }
 
-# Acts like a new user, and runs the script again while the first run's server is up.
+# Starts the quickstart twice, as a new user may do, and stops it.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
@@ -161,7 +161,7 @@ quickstart() {
     [ ! -e quickstart ]
 }
 
-# Runs the quickstart in a checkout that the server's user cannot enter.
+# Runs the quickstart in a checkout that the server's user cannot read.
 quickstart_elsewhere() {
     closed=$(mktemp -d)
     trap '"$closed"/scripts/quickstart.sh stop; rm -r "$closed"' EXIT
@@ -169,7 +169,7 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Makes the archives of a release, and compares PGXN's installation with the checkout's.
+# Makes the archives of a release. Checks that PGXN installs the same files as the checkout does.
 archives() {
     local archives release
     install_packages git unzip pgxnclient
@@ -207,7 +207,7 @@ find_postgresql
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
-# Versions of these tools disagree. The code follows Debian 12's versions.
+# Other versions of these tools give other results. The code follows the versions of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
     stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*

@@ -1,8 +1,8 @@
 /*
  * Preload this into a server in which only the extension is built with the address sanitizer. The
- * sanitizer's run-time library arrives with the extension, too late to see the jumps by which the
- * server's errors leave functions. This clears the marks of those functions on the stack; otherwise
- * later users of the stack seem to touch foreign memory.
+ * sanitizer's run-time library loads with the extension, too late to intercept siglongjmp(), with
+ * which PostgreSQL handles errors. So this code clears the sanitizer's marks on the stack before
+ * each jump. Otherwise later functions on the stack would seem to touch foreign memory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ void siglongjmp(sigjmp_buf where, int value) {
     clear_and_jump("siglongjmp", where, value);
 }
 
-/* The same in programs built with _FORTIFY_SOURCE. */
+/* Programs built with _FORTIFY_SOURCE call this instead of siglongjmp(). */
 void __longjmp_chk(sigjmp_buf where, int value);
 void __longjmp_chk(sigjmp_buf where, int value) {
     clear_and_jump("__longjmp_chk", where, value);
