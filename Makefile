@@ -13,7 +13,7 @@
 #   make lint            clang's warnings, clang-tidy and cppcheck over src; TIDY_CHECKS adds checks
 #   make format          clang-format every source file; `make format-check` only checks
 
-# The three extensions share a version and a library, and stand in the order of their creation.
+# The three extensions share a version and a library. CREATE EXTENSION needs them in this order.
 EXTENSION = randflake randflake_type randflake_coordinator
 RANDFLAKE_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" randflake.control)
 
@@ -26,20 +26,20 @@ REGRESS_OPTS = $(addprefix --load-extension=,$(EXTENSION)) --no-locale --encodin
 
 PG_CONFIG ?= pg_config
 
-# The lease worker talks to its coordinator through libpq.
+# The lease worker connects to its coordinator with libpq.
 SHLIB_LINK = -lpq
 
 WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
 	-isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(RANDFLAKE_VERSION)"'
-# Builders add flags with COPT, which PGXS passes to C alone.
+# Builders set flags in COPT, which PGXS passes only to the C compiler.
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP $(COPT)
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.gcno)
 
-# Makes no bitcode, which takes half of the build. Inlining into expressions gains nothing for
-# functions with a shared lock-free step or a cipher.
+# Bitcode for the JIT would double the build time. Inlining gains nothing for functions that spend
+# their time in a shared atomic operation or a cipher.
 override with_llvm = no
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -48,14 +48,14 @@ include $(PGXS)
 -include $(OBJS:.o=.d)
 src/pg/main/init.o: randflake.control
 
-# Another server, compiler or set of flags causes a rebuild.
+# A build with another server, compiler or set of flags compiles all files again.
 .PHONY: FORCE
 build/built_with: export BUILT_WITH = $(shell $(PG_CONFIG) --version) $(CXX) $(CXXFLAGS) $(CPPFLAGS)
 build/built_with: FORCE
 	@mkdir -p build; printenv BUILT_WITH | cmp -s - $@ || printenv BUILT_WITH >$@
 $(OBJS): build/built_with
 
-# The library must load into a C program, so it must need no symbol of the C++ runtime.
+# PostgreSQL is a C program, so the library must load without symbols of the C++ runtime.
 .PHONY: symbols
 symbols: $(shlib)
 	@if nm -D --undefined-only $(shlib) | grep -E ' U (_Z|__cxa|__gxx)'; then \
@@ -90,8 +90,7 @@ lint:
 	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
-# META.json names the release. scripts/check_versions.sh checks that all copies of it agree.
-# Archives of one commit always have the same bytes.
+# META.json names the release. Two archives of the same commit have the same bytes.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:

@@ -1,17 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
-# Defines the benchmark's server, SQL and samples for run.sh.
+# Defines the benchmark's server and its functions for SQL and samples.
 #
-# A sample is one line of $samples:
-#
-#     suite,item,metric,unit,repetition,value,base
-#
-# The summary divides a value by the value of the item `base` in the same repetition.
+# A sample is one line of $samples: suite,item,metric,unit,repetition,value,base
+# The summary divides the value by the value of the item `base` in the same repetition.
 
 say() {
     echo "$*" >&2
 }
 
-# Runs a command as the servers' user.
+# Runs a command as the user of the server.
 as_server() {
     as_user "$server_user" "$@"
 }
@@ -36,7 +33,7 @@ snowflake.node = 1
 END
 }
 
-# Prints a line that names the columns, then lines "suite,date,processor,...".
+# Prints a line with the names of the columns, and a line for each suite.
 describe_environment() {
     local machine suite
     machine="$(date -u +%Y-%m-%d),$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | tr -d ,),$(nproc)"
@@ -92,7 +89,7 @@ sample() {
     echo "$*" >>"$samples"
 }
 
-# Reads lines "label|signature|rest", and prints "label|rest" if the function exists.
+# Reads lines "label|signature|rest". Prints "label|rest" if a function with the signature exists.
 available() {
     local label signature rest
     grep -v '^#' | while IFS='|' read -r label signature rest; do
@@ -104,8 +101,8 @@ available() {
     done
 }
 
-# time_queries SUITE ROWS BASE: reads lines "label|query", each query over ROWS rows, and records
-# nanoseconds per row. One backend runs the queries in turn. The first round only warms up.
+# time_queries SUITE ROWS BASE: reads lines "label|query", and records nanoseconds for each of the
+# query's ROWS rows. One session runs all queries in turn, and the first round only warms up.
 time_queries() {
     local suite=$1 rows=$2 base=$3 label query repetition queries
     queries=$(cat)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Draws the charts of the pages from results. calls.svg has a bar for each function; uniform.svg and
-# outsiders.svg show the results of the suite shape.
+# Draws the charts of the pages from results. calls.svg has a bar for each function. The charts
+# uniform.svg and outsiders.svg show the results of the suite shape.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
-# Blue and bold mark this extension, grey marks all others. Each bar has its label, so the chart
+# Blue and bold mark this extension, and grey marks all others. Each bar has a label, so the chart
 # does not depend on colour.
 
 set -euo pipefail
@@ -22,7 +22,7 @@ function escape(text) {
 function text(x, y, words, more) {
     return sprintf("<text x=\"%d\" y=\"%d\" %s>%s</text>", x, y, more, escape(words))
 }
-# Other extensions named snowflake have a prefix before that word.
+# Labels of other extensions named snowflake have a prefix before this word.
 function ours(label) { return label ~ /randflake|^snowflake/ }
 function colour(label) { return ours(label) ? "#0072b2" : label ~ /empty/ ? "#595959" : "#a6a6a6" }
 function weight(label) { return ours(label) ? " font-weight=\"bold\"" : "" }
@@ -52,7 +52,7 @@ END {
     print "</svg>"
 }' "$results/results.csv" >"$charts/calls.svg"
 
-# Each line of shape.csv becomes a path: counts become bars, rows become points.
+# Each line of shape.csv becomes a path: of bars for counts, of points for rows.
 awk -F, -v charts="$charts" '
 function open(file, title, left, right,    head) {
     head = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 250\" width=\"860\" height=\"250\" " \

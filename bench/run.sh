@@ -1,21 +1,19 @@
 #!/bin/bash
-# Compares identifiers with their alternatives on a server of its own.
+# Compares identifiers with their alternatives on a temporary server.
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy coordinator managed uuidv7
-# shape.
-# The default is all. --quick takes a few minutes: fewer repetitions, fewer rows.
+# Suites: calls instructions secrets backends inserts keys copy coordinator managed uuidv7 shape.
+# The default is all suites. --quick uses fewer repetitions and rows, and takes a few minutes.
 #
-# Needs the extension in the server of PG_CONFIG ("make install"). Prints a table, and writes the
-# summary (results.csv) and the machine (environment.csv; lib.sh has the server's settings) to
-# bench/results/. A full run also draws the chart in docs/charts/ and writes the tables of
-# docs/performance.md and README.md. A quick run or a run of named suites only writes to
-# bench/results/partial/. With --publish, named suites replace their former results, and the script
-# makes chart and tables again. The file bench/results/partial/samples.csv has the last run's
-# samples; do not commit this file.
+# Needs the extension in the server of PG_CONFIG. Prints a table, and writes results.csv (the
+# summary) and environment.csv (the machine) to bench/results/. A full run also draws the charts in
+# docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run, or a run of
+# named suites, writes only to bench/results/partial/. With --publish, named suites replace their
+# earlier results, and the script makes charts and tables again. bench/results/partial/samples.csv
+# has the samples of the last run. Do not commit this file.
 #
-# BENCH_KEYS_ROWS lists the row counts of the suite keys, one for each repetition.
+# BENCH_KEYS_ROWS lists the numbers of rows for the suite keys, one for each repetition.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
@@ -84,7 +82,7 @@ cp "$samples" "$bench/results/partial"
 "$bench/summary.sh" "$work"
 for file in results.csv environment.csv; do
     if [ "$publish" ]; then
-        # Keeps the results of other suites.
+        # Keeps the results of the suites that did not run.
         awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/$file" >"$work/all"
         sed 1d "$work/$file" >>"$work/all"
         mv "$work/all" "$work/$file"

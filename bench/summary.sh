@@ -1,10 +1,10 @@
 #!/bin/bash
-# Condenses the samples of a run to results.csv, and prints it as a table.
+# Summarizes the samples of a run in results.csv, and prints the summary as a table.
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# Each item has the median and quartiles of its samples, and of its ratio to the base item. Each
-# repetition has its ratio, so changes of the machine's speed do not affect ratios.
+# An item has the median and the quartiles of its samples, and of its ratio to the base item. Each
+# ratio compares samples of one repetition, so it hardly depends on the speed of the machine.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}
@@ -16,7 +16,7 @@ function quantile(values, n, q,    position, below) {
     below = int(position)
     return values[below] + (below < n ? (position - below) * (values[below + 1] - values[below]) : 0)
 }
-# Returns four digits, without an exponent.
+# Returns the number with four digits, without an exponent.
 function digits(number) {
     return sprintf(number >= 1000 ? "%.0f" : "%.4g", number)
 }
@@ -28,7 +28,7 @@ function sort(values, n,    i, j, v) {
         values[j + 1] = v
     }
 }
-# Sorts the samples of one item into values[1..], and returns their number.
+# Sorts the samples of one item into values[1..]. Returns their number.
 function sorted(key, values,    n) {
     for (n = 0; n < count[key]; n++)
         values[n + 1] = value[key, repetition[key, n + 1]]

@@ -1,9 +1,8 @@
 #!/bin/bash
-# Writes the tables of docs/performance.md from results. Each table is between "<!-- table SUITE:
-# METRIC -->" and "<!-- end -->". Further metrics, separated by " | " and with their suite if it
-# differs, become columns. A table with several columns has no quartiles. " @ CASE" at the end
-# appends ": CASE" to every metric. " AS HEADING" after a metric replaces its heading. Items "ITEM;
-# CASE" become columns too.
+# Writes the tables between "<!-- table SUITE: METRIC -->" and "<!-- end -->" of a page from
+# results. Further metrics become columns. They follow after " | ", with their suite if it differs.
+# A table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to every
+# metric. " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" become columns too.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -23,8 +22,8 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# Prints one metric and its quartiles. Omits an empty column for ratios, and shows the unit in each
-# row if units differ.
+# Prints one metric and its quartiles. Omits the column of ratios if there is no base. Shows the
+# unit in each row if units differ.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1
@@ -36,7 +35,7 @@ function print_metric(group,    i, item, ratio_to, one_unit) {
                quartiles[group, item], ratio_to == "" ? "" : " " ratio[group, item] " |"
     }
 }
-# Prints columns 1 .. n. Each column has its group in `column`, and its heading in `heading`.
+# Prints columns 1 .. n, with the results of the groups in `column` and the headings in `heading`.
 function print_columns(corner, n,    i, j, item, same, line) {
     same = 1
     for (j = 2; j <= n; j++)
@@ -124,7 +123,7 @@ NR > 1 {
     unit[group] = unit[group, item] = $4
     median[group, item] = $6
     quartiles[group, item] = $5 > 1 ? $7 " – " $8 : "one sample"
-    # The table shows a difference only if three of four repetitions show it.
+    # The table shows a difference only if its direction is the same in three of four repetitions.
     ratio[group, item] = $10 == "" || $2 == $9 ? "" : $11 <= 1 && $12 >= 1 ? "≈ 1" : \
         sprintf($10 < 10 ? "%.2f" : "%.1f", $10)
     if ($9 != "")

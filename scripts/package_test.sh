@@ -3,9 +3,9 @@
 #
 #   scripts/package_test.sh [MAJOR]...
 #
-# The default is all majors of all suites. Runs dpkg-buildpackage, lintian and debian/tests in a
-# root with only the package's build dependencies. Then installs, uses and purges the package in a
-# root with only PostgreSQL. Packages and logs stay in build/package/MAJOR. Needs root.
+# The default is all known majors. Builds the package and runs lintian and debian/tests in a root
+# directory with only the build dependencies. Then installs, uses and purges the package in a root
+# directory with only PostgreSQL. Packages and logs stay in build/package/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -18,7 +18,7 @@ run_as() {
     runuser -u "$1" -- env HOME=/tmp "${@:2}"
 }
 
-# Builds as an ordinary user, who needs a writable directory.
+# Builds as an ordinary user, who must be able to write to the source and to its parent directory.
 build_package() {
     local before after
     chown -R nobody /mnt/source && chown nobody /mnt
@@ -27,9 +27,9 @@ build_package() {
     run_as nobody dpkg-buildpackage -us -uc -b -j2
     run_as nobody debian/rules clean
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
-    # Checks that the build left no file in the source: the next package would contain it.
+    # A file that the build left in the source would be in the next source package.
     diff <(echo "$before") <(echo "$after")
-    # lintian expects that a first upload closes a request for the package, as in Debian's archive.
+    # Debian requires that a first upload closes a bug. This package is not for Debian's archive.
     run_as nobody lintian --fail-on error,warning --info \
         --suppress-tags initial-upload-closes-no-bugs ../*.changes
 }
@@ -44,7 +44,6 @@ installcheck() {
     run_as postgres debian/tests/installcheck
 }
 
-# Installs, uses and purges the package as an administrator would.
 use_package() {
     install_package
     dpkg --verify "$package"
@@ -59,7 +58,6 @@ use_package() {
         -c 'CREATE TABLE t AS SELECT randflake_generate(100000) AS id' \
         -c 'SELECT count(DISTINCT id), min(d.node_id), max(d.node_id) FROM t, randflake_decode(id) d')" \
         = '100000|7|7' ]
-    # At its removal the package warns that this server will not start.
     apt-get -qy purge "$package" 2>&1 | tee /tmp/removed
     grep "^WARNING: .* $major/main will not start" /tmp/removed
     pg_dropcluster --stop "$major" main

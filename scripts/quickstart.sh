@@ -1,12 +1,13 @@
 #!/bin/bash
-# Turns a fresh Debian machine into a server full of identifiers.
+# Builds and installs the extension on a fresh Debian machine, and starts a server with a filled
+# table.
 #
 #   scripts/quickstart.sh        build, install, start a private server, fill a table, leave it up
 #   scripts/quickstart.sh stop   stop that server and remove its folder
 #
-# ./quickstart links to a folder in /tmp with secret, data and socket. The server listens on this
-# socket alone, and only the server's user may enter the folder. PG_CONFIG chooses the PostgreSQL;
-# the default is the newest one installed.
+# ./quickstart links to a folder in /tmp with the secret, the data and the socket. The server
+# listens only on this socket, and only the server's user may enter the folder. PG_CONFIG chooses
+# the PostgreSQL. The default is the newest one on the machine.
 
 set -euo pipefail
 self=$0
@@ -32,7 +33,7 @@ query() {
         -d demo "$@"
 }
 
-# Stops the server of an earlier run and removes its folder.
+# Stops the server of an earlier run, and removes its folder.
 stop() {
     [ -L quickstart ] || return 0
     folder=$(readlink quickstart)
@@ -44,7 +45,7 @@ stop() {
     rm quickstart
 }
 
-# Reports the number of compiled files every ten seconds, because a slow machine takes minutes.
+# Prints every ten seconds how many files are compiled, because a slow machine takes minutes.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do
@@ -105,7 +106,7 @@ INSERT INTO item (session, n) SELECT :client_id, n FROM generate_series(1, $((ro
 END
 }
 
-# Decodes every row, and fails if an identifier or content repeats.
+# Decodes every row, and fails if an identifier or its content repeats.
 show_table() {
     query -v rows=$rows -v partitions=$partitions <<'END' | sed 's/^./    &/'
 \echo '\nAll rows, decoded with the secret'

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Builds the RPM package for PG_CONFIG's PostgreSQL from the archive of the last commit. Checks the
-# spec file and packages with rpmlint, and that the package installs the same as `make install`.
+# Builds the RPM package for the PostgreSQL of PG_CONFIG from the last commit. Checks the spec file
+# and the packages with rpmlint. Checks that the package installs the same files as `make install`.
 #
 #   scripts/rpm_test.sh
 #
-# Debian's rpmbuild does not know Debian's packages, so the requirements of the spec file go
-# unchecked. Packages and logs stay in build/rpm.
+# On Debian, rpmbuild cannot check the required packages of the spec file. Packages and logs stay in
+# build/rpm.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

@@ -4,14 +4,14 @@
 #   scripts/sentences.pl 60             60 sentences of this commit, drawn at random
 #   scripts/sentences.pl FILE...        all sentences of these files
 #
-# The seed of the draw is the first eight digits of the commit. « and » enclose the sentence. Below
-# a comment's paragraph stands the next line of code. Tables, headings and code are left out.
+# The first eight digits of the commit are the seed of the draw. « and » enclose the sentence. The
+# line of code after a comment is printed below it. Tables, headings and code are left out.
 
 use strict;
 use warnings;
 use List::Util qw(shuffle);
 
-# Returns a file's paragraphs, each with its first line's number, its text, and the code below it.
+# Returns the paragraphs of a file, each with its first line's number, its text, and the code below.
 sub paragraphs {
     my ($file) = @_;
     open my $in, '<', $file or die "$file: $!\n";

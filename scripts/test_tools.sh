@@ -1,8 +1,7 @@
 #!/bin/bash
-# Installs the tools for tests of the documentation, beside PostgreSQL: drivers and
-# object-relational mappers of other languages, Prometheus' programs, and buildah. A test without
-# its tools skips itself. The tools take about 600 MB from Debian, without Node.js and Java, and 350
-# MB from npm.
+# Installs the tools that tests of the documentation need: drivers and object-relational mappers,
+# the programs of Prometheus, and buildah. Without its tools a test is skipped. The tools take about
+# 600 MB from Debian, without Node.js and Java, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
 #   scripts/test_tools.sh built    also compiled drivers, for test/t/324_drivers_built.pl
@@ -11,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# Installs a program of a Debian package without its service.
+# Installs only the program of a Debian package, not its service.
 install_program() {
     local package=$1 program=$2 directory
     command -v "$program" >/dev/null && return
@@ -34,21 +33,20 @@ packages=(
     buildah
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
-# The tests also accept a Node.js and Java from other sources than Debian.
+# The tests also accept a Node.js and a Java that are not from Debian.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 install_packages "${packages[@]}"
 
-# promtool has its own package since Debian 13.
+# Since Debian 13, promtool has its own package.
 promtool=prometheus
 ! apt-cache show promtool >/dev/null 2>&1 || promtool=promtool
 install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
-# in_js NPM...: runs npm in the packages' directory. If the registry is unreachable, in_js leaves a
-# note for test.sh, which goes on without these packages. All other errors are fatal, for example a
-# broken lock file.
+# in_js NPM...: runs npm in test/js. If npm cannot reach the registry, in_js leaves a note for
+# test.sh, and the tests go on without the npm packages. All other errors are fatal.
 unreachable='code (E(CONN[A-Z]+|TIMEDOUT|NOTFOUND|AI_AGAIN|(HOST|NET)UNREACH|PROTO|40[137]|407|429|5[0-9][0-9])|ERR_SOCKET_TIMEOUT)$'
 no_registry=$PWD/build/no_npm_registry
 mkdir -p build
@@ -60,17 +58,17 @@ in_js() {
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
-# Checks that this npm and Debian's npm read the lock file. A registry has Debian's npm.
+# Checks that this version of npm and the version of Debian can read the lock file.
 (cd test/js && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
 [ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
 
-# Prisma's install script would download an engine that the recipe does not need.
+# Without --ignore-scripts, Prisma would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12's. All other packages run with Debian's.
+# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with Debian's.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 
-# The lock file omits the package randflake because some registries lack it.
+# Some registries lack the package randflake, so the lock file omits it.
 [ -d test/js/node_modules/randflake ] || in_js npm install --no-save randflake@2 ||
     echo "npm has no package randflake: test/t/220_lease_js.pl takes test/js/randflake.mjs instead"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Measures one call for each row. The empty function shows the executor's share.
+# Measures one call for each row. The empty function shows how much of the time the executor takes.
 
 suite_calls() {
     local rows=2000000

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
-# Measures a coordinator: the processor time of a grant and of a renewal for several placements of
-# leases, in one session with one transaction each. Also restarts a fleet.
+# Measures the processor time of a grant and of a renewal, for several placements of leases. One
+# session runs each of them in a transaction. Also measures how long a fleet takes to restart.
 
 lease_fill() { # ROWS SECOND_OF_END [SELECT of first node id and number of node ids]
     sql -q -o /dev/null <<END
@@ -86,7 +86,7 @@ SQL
             holder=$!
             lease_fill "$rows" 50000 "$places"
             lease_sample "$item and a snapshot kept" "$repetition"
-            # Ends the session, which would otherwise sleep on.
+            # Ends the session that keeps the snapshot.
             value "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep\(3600'" >/dev/null
             wait $holder || true
         done <<'END'
@@ -96,7 +96,7 @@ SQL
 of 1 to 64 node ids|1900|SELECT 256 + i * 64, (ARRAY[1, 3, 5, 16, 33, 64])[1 + i % 6] FROM generate_series(0, 1899) AS i
 125000 of 131072|125000|SELECT 256 + i, 1 FROM generate_series(0, 124999) AS i
 END
-        # All holders ask at once over this many connections at a time.
+        # All holders request leases at once, over this many connections at a time.
         for clients in 8 32; do
             lease_restart "$clients connections" "$clients" 'SET SESSION AUTHORIZATION role:client_id;' "$repetition"
         done

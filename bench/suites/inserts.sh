@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Runs pgbench, which inserts one row in each transaction into a table with a primary key.
+# Measures pgbench, which inserts one row in each transaction into a table with a primary key.
 
 suite_inserts() {
     local clients=8 repetition label column commit

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Counts the executor's instructions per row with each function, by callgrind in a single-user
-# server. Batches use AVX2 here, because Valgrind does not support AVX-512.
+# Counts the executor's instructions per row for each function, with callgrind in a single-user
+# server. Batches use AVX2, because Valgrind does not support AVX-512.
 
 suite_instructions() {
     local rows=$traced_rows label expression
@@ -8,7 +8,8 @@ suite_instructions() {
         say "valgrind: not installed, skipped"
         return
     fi
-    # A start without background workers needs the proof of each stop before, and Valgrind is slow.
+    # A single-user server makes identifiers only within max_clock_skew of its last stop. Valgrind
+    # is slow.
     stop_server
     start_server randflake.max_clock_skew=1min
     sql -q -c "SET randflake.max_wait = '2min'" -c 'SELECT randflake_generate()' >/dev/null
@@ -22,9 +23,9 @@ suite_instructions() {
     start_server
 }
 
-# count_instructions EXPRESSION QUERY: runs the query in a single-user server, after one call that
-# does a session's initial work. Writes the executor's counts to $work/callgrind. PL/pgSQL evaluates
-# the first call without the executor.
+# count_instructions EXPRESSION QUERY: runs the query in a single-user server, and writes the
+# executor's counts to $work/callgrind. A call before the query does the session's initial work.
+# PL/pgSQL evaluates this call without the executor, so callgrind does not count it.
 count_instructions() {
     # shellcheck disable=SC2016  # PL/pgSQL's quotes
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := randflake_generate(); x := '"$1"'; END$$' "$2" |

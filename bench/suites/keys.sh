@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Measures primary keys while one session or eight sessions fill tables: time, WAL, size and density
-# of the index. Then the suite adds rows after a checkpoint, looks up rows, and reads the newest
-# rows.
+# Measures primary keys while one session or eight sessions fill a table: time, WAL, index size and
+# leaf density. Then inserts rows after a checkpoint, looks up rows, and reads the newest rows.
 
 suite_keys() {
     local rows sessions plural repetition label column
@@ -24,8 +23,7 @@ key_sample() {
     sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
 }
 
-# measure_key LABEL COLUMN: measures one table from its first row to its last look-up, with the
-# caller's rows, sessions and repetition.
+# measure_key LABEL COLUMN: measures one table. Uses the caller's $rows, $sessions and $repetition.
 measure_key() {
     local label=$1 column=$2
     sql -q -c 'DROP TABLE IF EXISTS keys_rows' \
@@ -41,8 +39,8 @@ measure_key() {
     fi
 }
 
-# insert_keys ROWS SUFFIX: measures the WAL of ROWS rows from all sessions, from a checkpoint on.
-# Without SUFFIX it measures their time too.
+# insert_keys ROWS SUFFIX: inserts ROWS rows from all sessions after a checkpoint, and measures WAL.
+# With an empty SUFFIX it also measures time.
 insert_keys() {
     local count=$1 suffix=$2 before started session
     sql -q -c CHECKPOINT
@@ -58,8 +56,8 @@ insert_keys() {
         "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
 }
 
-# Looks up random rows with one index search each. Reads the newest rows if the key keeps their
-# order. Repeats these short queries.
+# Measures single look-ups of random rows, and reads of the newest rows if keys are in the order of
+# inserts. Both are short, so the function repeats them.
 read_keys() {
     local lookups=100000 newest=$((rows / 100)) ordered look_up
     local run=$repetition repetition

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Compares identifiers under several secrets with identifiers under one secret. The servers run in
-# turn and differ only in their secrets. Measures processor time, which depends less on other load.
+# Compares servers with several secrets to a server with one secret. The servers run in turn.
+# Measures processor time, because it depends less on other load than elapsed time does.
 
-# The last secret is in use. The former secrets cover the whole time since the epoch: the
-# worst case, in which servers skip the most numbers.
+# The last secret is in use, and the earlier secrets cover the whole time since the epoch. This is
+# the worst case, because servers must then skip the most numbers.
 secret_lines() {
     printf '%s\n' '00112233445566778899aabbccddeeff' '10112233445566778899aabbccddeeff from 2025-06-01T00:00:00Z' \
         '20112233445566778899aabbccddeeff from 2026-01-01T00:00:00Z' \

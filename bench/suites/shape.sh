@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Makes the data of the charts in docs/sharding.md and docs/security.md. Counts a million
-# identifiers in 64 equal ranges. Gives the places of 300 consecutive rows in their ranges, in
-# thousandths.
+# Makes the data of the charts in docs/sharding.md and docs/security.md: how many of a million
+# identifiers are in each of 64 equal ranges, and where the keys of 300 consecutive rows are in the
+# range of all keys, in thousandths.
 
 suite_shape() {
     mkdir -p "$results"

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs Directus 11 with a table of 53-bit keys that refers to its users, and a table of typed keys.
+# Runs Directus 11 with a table of 53-bit keys and a table of keys of the type randflake.
 #
 #   PGHOST=... PGPORT=... PGUSER=... scripts/apps/directus.sh
 #
-# PGHOST's server needs the extension and a TCP address, and must trust the role, a superuser. Needs
-# Node.js, npm, curl, and a compiler for a package of Directus. Makes the database
-# randflake_directus, a directory of 1 GB, and a server on port 8155.
+# The server at PGHOST needs the extension and a TCP address, and must trust the role, a superuser.
+# Needs Node.js, npm, curl and a compiler. Makes the database randflake_directus, a directory of 1
+# GB, and a server on port 8155.
 #
-# These points caused trouble; the pages describe them:
+# These points caused trouble. The pages describe them:
 #   Directus shows keys of bigint as strings in JSON: docs/drivers-javascript.md.
 #   A malformed key of the type gives error 500, not 404: docs/drivers.md, "Answer malformed keys".
 

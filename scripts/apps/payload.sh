@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs Payload 3 with 53-bit keys made before the insert, and with foreign keys to its users.
+# Runs Payload 3 with 53-bit keys, which the program makes before each insert.
 #
 #   PGHOST=... PGUSER=... scripts/apps/payload.sh
 #
-# PGHOST's server needs the extension, and the role is a superuser. Needs Node.js 20.9 or later and
-# npm. Makes the database randflake_payload, and a directory of 400 MB for the packages.
+# The server at PGHOST needs the extension, and the role must be a superuser. Needs Node.js 20.9 or
+# later and npm. Makes the database randflake_payload, and a directory of 400 MB.
 #
-# These points caused trouble; the pages describe them:
+# These points caused trouble. The pages describe them:
 #   With the extension in "public", Payload asks whether a table of its own is a renamed
 #   randflake_key, and stops: docs/drivers.md, "The database".
 #   A field "id" has no default in the database: docs/drivers.md, "Make keys before the insert".

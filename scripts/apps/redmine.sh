@@ -1,10 +1,11 @@
 #!/bin/bash
-# Runs Redmine of Debian 12: it works with 53-bit keys, and fails with keys of the type for issues.
+# Runs Redmine of Debian 12, which works with 53-bit keys. Issues fail with keys of the type
+# randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
-# roles. Replaces a root of 1 GB and the database redmine_default.
+# roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
 #
 # These points caused trouble (docs/migrating.md, "Check an existing application"):
 #   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
@@ -19,7 +20,6 @@ trap 'rm -rf --one-file-system "$root"' EXIT
 chmod 755 "$root"
 psql -qX -d postgres -c 'DROP DATABASE IF EXISTS redmine_default' -c 'DROP ROLE IF EXISTS "redmine/instances/default"' \
     -c 'CREATE ROLE "redmine/instances/default" LOGIN' -c 'CREATE DATABASE redmine_default OWNER "redmine/instances/default"'
-# The package makes the tables.
 mmdebstrap --quiet --variant=apt --include=redmine,redmine-pgsql bookworm "$root" \
     --setup-hook='mkdir -p "$1/etc" && echo 127.0.0.1 localhost >"$1/etc/hosts"'
 

@@ -1,4 +1,3 @@
-// Uses JDBC.
 import java.sql.*;
 import java.util.*;
 import java.util.stream.*;
@@ -6,7 +5,7 @@ import java.util.stream.*;
 public class Recipe {
     static Connection connection;
 
-    // Returns the first column of the first row of a query, or of the keys that it makes.
+    // Returns the first column of a query's first row, or the first key that a statement makes.
     static ResultSet first(String query, Object... values) throws SQLException {
         PreparedStatement statement = connection.prepareStatement(query);
         for (int i = 0; i < values.length; i++)
@@ -46,7 +45,6 @@ public class Recipe {
         String item = found.getString(1);
         System.out.println("purchase " + pen + " " + item);
 
-        // Arrays
         long bob = first("INSERT INTO customer (name) VALUES (?) RETURNING id", "Bob").getLong(1);
         String ink = first("INSERT INTO purchase (item) VALUES (?) RETURNING id", "ink").getString(1);
         Array customers = first("SELECT array_agg(id ORDER BY name) FROM customer WHERE id = ANY (?)",
@@ -62,7 +60,7 @@ public class Recipe {
         if (many.size() != 2500)
             throw new AssertionError(many.size());
 
-        // Looks for a malformed key.
+        // A malformed key must raise an error.
         try {
             Keys.purchase(connection, "42");
         } catch (SQLException error) {

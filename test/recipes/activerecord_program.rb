@@ -1,4 +1,3 @@
-# Uses ActiveRecord.
 require 'json'
 require_relative 'activerecord'
 

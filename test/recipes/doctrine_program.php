@@ -1,5 +1,4 @@
 <?php
-// Uses Doctrine.
 require_once 'doctrine.php';
 
 use Doctrine\DBAL\Exception\DriverException;
@@ -26,7 +25,7 @@ $purchases = $em->getRepository(Purchase::class)->findBy(['id' => [$pen->id, $in
 echo 'arrays ', implode(',', array_column($customers, 'id')), ' ',
     implode(',', array_column($purchases, 'id')), "\n";
 
-// The unit of work inserts one row at a time, so many rows go through the connection.
+// Doctrine's unit of work inserts rows one by one, so the program inserts many rows without it.
 $names = array_map(fn($n) => "bulk $n", range(0, 999));
 $values = implode(', ', array_fill(0, 1000, '(?)'));
 $made = $connection->fetchFirstColumn("INSERT INTO customer (name) VALUES $values RETURNING id", $names);

@@ -1,4 +1,4 @@
-# Uses the Python driver that its argument names and its recipe sets up.
+# Uses the Python driver that the argument names. The driver's recipe makes the connection.
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-// Uses the JavaScript mapper that its argument names and its recipe sets up.
+// Uses the JavaScript mapper that the argument names. The mapper's recipe makes the models.
 
 import { fromText, toText } from './text_form.mjs';
 

@@ -1,5 +1,4 @@
 <?php
-// Uses PDO.
 require_once 'pdo.php';
 
 $pdo = new PDO('pgsql:host=' . getenv('PGHOST') . ';port=' . getenv('PGPORT')
@@ -22,7 +21,6 @@ echo "customer $id ", to_text($id), " $name\n";
 [$item] = first('SELECT item FROM purchase WHERE id = ?', $pen);
 echo "purchase $pen $item\n";
 
-// Arrays
 [$bob] = first('INSERT INTO customer (name) VALUES (?) RETURNING id', 'Bob');
 [$ink] = first('INSERT INTO purchase (item) VALUES (?) RETURNING id', 'ink');
 [$customers] = first('SELECT array_agg(id ORDER BY name) FROM customer WHERE id = ANY (?)',
@@ -31,7 +29,7 @@ echo "purchase $pen $item\n";
     "{{$pen},{$ink}}");
 echo 'arrays ', trim($customers, '{}'), ' ', trim($purchases, '{}'), "\n";
 
-// Looks for a malformed key.
+// A malformed key must raise an error.
 try {
     first('SELECT item FROM purchase WHERE id = ?', '42');
 } catch (PDOException $error) {

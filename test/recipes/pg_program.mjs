@@ -1,4 +1,3 @@
-// Uses node-postgres.
 
 import { pool } from './pg.mjs';
 import { fromText, toText } from './text_form.mjs';
@@ -14,7 +13,6 @@ const pen = await first('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 
 const { item } = await first('SELECT item FROM purchase WHERE id = $1', pen.id);
 console.log('purchase', pen.id, item);
 
-// Arrays
 const bob = await first('INSERT INTO customer (name) VALUES ($1) RETURNING id', 'Bob');
 const ink = await first('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 'ink');
 const customers = await first(
@@ -23,7 +21,7 @@ const purchases = await first(
   'SELECT array_agg(id ORDER BY item) AS ids FROM purchase WHERE id = ANY ($1)', [pen.id, ink.id]);
 console.log('arrays', customers.ids.join(), purchases.ids.join());
 
-// Looks for a malformed key.
+// A malformed key must raise an error.
 await first('SELECT item FROM purchase WHERE id = $1', '42')
   .catch((error) => console.log('malformed', /^22/.test(error.code) && 404));
 await pool.end();

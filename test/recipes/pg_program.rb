@@ -1,4 +1,3 @@
-# Uses pg for Ruby.
 require_relative 'identifiers'
 require_relative 'pg_recipe'
 
@@ -27,7 +26,7 @@ ids = identifiers(connection)
 many = Array.new(2500) { ids.next }.uniq.size
 raise many.to_s unless many == 2500
 
-# Looks for a malformed key.
+# A malformed key must raise an error.
 begin
   first.('SELECT item FROM purchase WHERE id = $1', '42')
 rescue PG::DataException, ArgumentError # of the server, and of the driver

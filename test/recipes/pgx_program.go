@@ -1,4 +1,3 @@
-// Uses pgx.
 package main
 
 import (
@@ -17,7 +16,7 @@ func main() {
 	defer db.Close(ctx)
 	check(register(ctx, db))
 
-	// Insert, get the key, find by it
+	// Inserts a row, gets its key, and finds the row by its key.
 	var id, bob, pen, ink int64
 	var name, item string
 	check(db.QueryRow(ctx, "INSERT INTO customer (name) VALUES ($1) RETURNING id", "Ada").Scan(&id))
@@ -30,7 +29,6 @@ func main() {
 	check(db.QueryRow(ctx, "SELECT item FROM purchase WHERE id = $1", pen).Scan(&item))
 	fmt.Println("purchase", toText(pen), item)
 
-	// Arrays
 	check(db.QueryRow(ctx, "INSERT INTO customer (name) VALUES ($1) RETURNING id", "Bob").Scan(&bob))
 	check(db.QueryRow(ctx, "INSERT INTO purchase (item) VALUES ($1) RETURNING id", "ink").Scan(&ink))
 	var customers, purchases []int64
@@ -41,7 +39,7 @@ func main() {
 	fmt.Println("arrays", strings.Trim(strings.ReplaceAll(fmt.Sprint(customers), " ", ","), "[]"),
 		toText(purchases[0])+","+toText(purchases[1]))
 
-	// A malformed key
+	// A malformed key must raise an error.
 	if _, err = fromText("malformed!"); err != nil {
 		fmt.Println("malformed", 404)
 	}
