@@ -1,4 +1,3 @@
-
 import { pool } from './pg.mjs';
 import { fromText, toText } from './text_form.mjs';
 
