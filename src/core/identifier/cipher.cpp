@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-// A branch is one 32-bit half of the block as two 16-bit words.
+// A branch is a 32-bit half of the block: two 16-bit words.
 struct Branch {
     uint16_t x, y;
 };
@@ -45,7 +45,8 @@ constexpr void Swap(Branch& a, Branch& b) {
     b = t;
 }
 
-// Reads the number's little-endian bytes as big-endian words: word i is bytes 2i and 2i+1 swapped.
+// Reads the number's little-endian bytes as big-endian words: word i has bytes 2i and 2i+1,
+// swapped.
 constexpr Branch LoadBranch(uint64_t number, int index) {
     const auto half = static_cast<uint32_t>(number >> (32 * index));
     return {RotateLeft(static_cast<uint16_t>(half), 8),
@@ -98,7 +99,8 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
-    // The operations form one dependent chain. Unrolling removes the loop counter from this chain.
+    // Each operation needs the result of the one before. Unrolling keeps the loop counter out of
+    // this chain.
 #pragma GCC unroll 8
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];

@@ -4,8 +4,8 @@
 // Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4: 8 steps of 3 SPECKEY rounds on two
 // branches of 32 bits, a linear layer between steps, 17 groups of subkeys.
 //
-// The byte order is that of the reference implementation (gosuda/randflake). The number is 8
-// little-endian bytes, read as four big-endian 16-bit words. The key is eight such words.
+// The byte order follows the reference implementation, gosuda/randflake. The number's 8
+// little-endian bytes make four big-endian 16-bit words. The key is eight such words.
 //
 // Encrypt and Decrypt are inverse bijections of the 64-bit numbers for every key.
 
@@ -38,7 +38,8 @@ KeySchedule ExpandKey(const Key& key) noexcept;
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept;
 uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 
-// Reads a key from exactly 32 hexadecimal digits, either case. False leaves *key untouched.
+// Reads a key from exactly 32 hexadecimal digits of either case. Returns false for any other text,
+// and then leaves *key untouched.
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake

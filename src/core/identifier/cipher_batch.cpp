@@ -1,4 +1,4 @@
-// Instantiates templates over the vector width in bytes for each instruction set.
+// Compiles the same templates for each instruction set. Bytes is the width of its vectors.
 
 #include "core/identifier/cipher_batch.h"
 
@@ -23,7 +23,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks, one vector for each word. The two branches are those of cipher.cpp.
+// Holds Bytes / 2 blocks: a vector for each word of a block. Branches are as in cipher.cpp.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -36,9 +36,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// AVX-512 VBMI2 shifts a pair of words. With the same word twice this is a rotation: one
-// instruction instead of three. Clang finds this instruction. GCC misses it, and cannot inline its
-// intrinsic through functions without that target.
+// An instruction of AVX-512 VBMI2 shifts a pair of words. If both words are the same, this rotates
+// the word with one instruction instead of three. Clang generates this instruction by itself. GCC
+// does not, and cannot inline the intrinsic into functions for other targets.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -56,7 +56,7 @@ ALWAYS_INLINE void RotateLeft(Words<16>& v) {
 }
 #endif
 
-// Exchanges the upper half of each number of `low` with the lower half of its number in `high`.
+// Exchanges the upper halves of the numbers in `low` with the lower halves of those in `high`.
 template <typename Number, int Bytes>
 // NOLINTNEXTLINE(bugprone-easily-swappable-parameters): low and high, as the operation has it
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
@@ -84,9 +84,9 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Turns four vectors of numbers into one vector of each word, and back. The four numbers at one
-// place of the vectors become the four lanes at that place. Each word stays in its 64 bits, so this
-// takes no shuffles and does not depend on the order of bytes.
+// Converts between four vectors of numbers and one vector for each word. The four numbers at one
+// place of the vectors use the four lanes at that place. Each word stays within its 64 bits, so the
+// conversion needs no shuffles and works with any byte order.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);
@@ -103,7 +103,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// Arrays of numbers are aligned for uint64_t only, not for vectors.
+// These functions exist because arrays of numbers are aligned for uint64_t, not for vectors.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
@@ -126,7 +126,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// Adds `carry` to `base`. The carry out of each lane replaces the carry in.
+// Adds `carry` to `base` in each lane, and sets `carry` to the carries out of the lanes.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
@@ -183,7 +183,7 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// Does the same as MixInto in cipher.cpp: the linear layer.
+// Computes the linear layer like MixInto in cipher.cpp.
 template <int Bytes>
 ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
@@ -197,9 +197,9 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... numbers the Blocks that one call processes. The call interleaves them round by round, to
-// give the processor independent work. Unrolling keeps them in registers. The steps are those of
-// Encrypt and Decrypt in cipher.cpp.
+// Group... are the indexes of the Blocks of a call, which interleaves their rounds so that the
+// processor has independent work. Unrolling keeps the Blocks in registers. The steps are the same
+// as in Encrypt and Decrypt of cipher.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
                                  std::integer_sequence<int, Group...>) {
@@ -234,7 +234,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// The number of Blocks in one call: enough independent work that still fits in the registers.
+// A call has this number of Blocks, which give enough independent work and fit in the registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else
@@ -286,7 +286,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Uses SSE2, which every x86-64 processor has, or NEON.
+// Vectors of 128 bits: SSE2, which every x86-64 processor has, or NEON.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

@@ -1,9 +1,10 @@
 // Encrypts and decrypts kBatchLength numbers at once in the lanes of vector registers, with SPARX
 // and with the permutation of feistel.h.
 //
-// SPARX works on 16-bit words, so a register holds one word of many blocks and each operation of
-// the cipher becomes one vector operation. One source is compiled for several widths, and the
-// server chooses one at its start. All widths give the bits of the scalar functions.
+// SPARX works on 16-bit words. A register holds the same word of many blocks, so each operation of
+// the cipher becomes one vector operation. The compiler builds one source for several widths, and
+// the server chooses a width when it starts. All widths give the same results as the scalar
+// functions.
 
 #pragma once
 
@@ -14,16 +15,16 @@ namespace randflake {
 
 inline constexpr int kBatchLength = 64;
 
-// ids[i] = Encrypt(schedule, first + i) for i in 0 .. kBatchLength - 1; the addition wraps.
+// Sets ids[i] = Encrypt(schedule, first + i) for i in 0 .. kBatchLength - 1. The addition wraps.
 using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
                               uint64_t ids[kBatchLength]) noexcept;
 
-// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, any ids; both may be one
-// array.
+// Sets raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1. `raw` may be `ids`.
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
                              uint64_t raw[kBatchLength]) noexcept;
 
-// permuted[i] = Feistel53::Permute(key, numbers[i]), or Unpermute; both may be the same array.
+// Sets permuted[i] = Feistel53::Permute(key, numbers[i]), or Unpermute. `permuted` may be
+// `numbers`.
 using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kBatchLength],
                              uint64_t permuted[kBatchLength]) noexcept;
 

@@ -1,13 +1,13 @@
 // Permutes the 53-bit numbers, which a JavaScript number holds exactly.
 //
-// The permutation is a Feistel network of ten rounds over a left half of 26 and a right half of 27
-// bits. Its round function is SipHash-2-4. Sources: Luby, Rackoff, "How to Construct Pseudorandom
+// The permutation is a Feistel network of ten rounds. The left half has 26 bits, the right half 27.
+// Its round function is SipHash-2-4. Sources: Luby, Rackoff, "How to Construct Pseudorandom
 // Permutations from Pseudorandom Functions", SIAM Journal on Computing 17, 1988; for domains of any
 // size Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002; for the number of
 // rounds Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004.
 //
-// The message of each round contains the round's number above the half that it reads. Otherwise all
-// even rounds would be one function and all odd rounds another, which slide attacks exploit.
+// The input of each round function is a half and, in higher bits, the number of the round. Without
+// this number all even rounds would be equal, and all odd rounds too, which slide attacks exploit.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace randflake {
 
 inline constexpr int kFeistelRounds = 10;  // even
 
-// The widths are arguments so that tests can enumerate small domains.
+// The widths are parameters, so that tests can enumerate small domains.
 template <int LeftBits, int RightBits>
 struct Feistel {
     static_assert(LeftBits >= 1 && LeftBits <= 32 && RightBits >= 1 && RightBits <= 32);

@@ -1,6 +1,6 @@
 // Computes Feistel53 for kBatchLength numbers at once, in the lanes of vector registers. Only
-// cipher_batch.cpp includes it and compiles it for several widths. feistel.h and siphash.h have the
-// same steps.
+// cipher_batch.cpp includes this file, and compiles it for several widths. The steps are the same
+// as in feistel.h and siphash.h.
 
 #pragma once
 
@@ -34,7 +34,7 @@ ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 
-// Rotates by shuffling parts: one or two instructions instead of three.
+// Rotates by a shuffle of bytes or words: one or two instructions instead of three.
 template <int Bits, int Bytes>
 ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
     using Part = std::conditional_t<Bits == 32, uint32_t, uint16_t>;
@@ -86,7 +86,7 @@ ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     RotateLeft<32>(s.v2);
 }
 
-// Sets the state before the rounds of the only message word.
+// Sets the initial state for a message of one word.
 template <int Bytes>
 ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
                          State<Bytes>& s) {
@@ -96,10 +96,10 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
     s.v3 = message ^ begin.v3;
 }
 
-// The word that ends a message of one word: its length.
+// The last word of a message of one word contains only the message's length.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
-// Group... numbers the vectors that one call interleaves, as in cipher_batch.cpp.
+// Group... are the indexes of the vectors that a call interleaves, as in cipher_batch.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
                          Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {

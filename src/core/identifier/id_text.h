@@ -12,7 +12,7 @@
 
 namespace randflake {
 
-// 64 bits at 5 bits a digit.
+// 64 bits take 13 digits of 5 bits.
 inline constexpr size_t kMaxTextLength = 13;
 
 enum class TextError : uint8_t {
@@ -30,10 +30,10 @@ struct TextResult {
     size_t position;  // with kBadCharacter: offset of the offending byte
 };
 
-// Writes the lower-case digits of id to buffer, unterminated; returns their count.
+// Writes the lower-case digits of id to buffer without a terminator. Returns their number.
 size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 
-// Requires that every byte is a digit, in either case. Accepts leading zeros.
+// Parses digits of either case, with or without leading zeros. Any other byte is an error.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
 // Formats and parses the SQL type's text form.
@@ -49,11 +49,11 @@ bool IsBigint(const char* text, size_t length) noexcept;
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;
 
-// Returns the length of a text's prefix without its _; 0 without a prefix.
+// Returns the length of a text's prefix without its _, or 0 if there is no prefix.
 size_t PrefixLength(const char* text, size_t length) noexcept;
 
-// Reads the type's binary form, the identifier with its most significant byte first. Returns false
-// for other lengths.
+// Reads the type's binary form: the identifier, its most significant byte first. Returns false if
+// the length is wrong.
 inline constexpr size_t kBinaryBytes = 8;
 bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
 

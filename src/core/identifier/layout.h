@@ -1,19 +1,19 @@
 // Describes the bits of a family of identifiers: time, node id and sequence number. The time counts
 // ticks of a unit since an epoch.
 //
-// A layout is data: every function takes it as an argument, and the compiler folds a constexpr
-// layout away. Tests run the same code at reduced widths.
+// A layout is data: functions take it as an argument, and the compiler optimizes a constexpr layout
+// away. Tests run the same code with narrower fields.
 //
-// A number has two forms. In every layout the raw number is time | node id | sequence from the top
-// bit down. So numbers of one tick and node id are consecutive, and the generator counts in raw
-// numbers. In the identifier, each field is at the position that the layout defines. Before the
-// cipher, Randflake's raw number and identifier are equal.
+// A number has two forms. In every layout the raw number has time, node id and sequence, from the
+// top bit down. So numbers of one tick and node id are consecutive, and the generator counts in raw
+// numbers. In the identifier, each field has the position that the layout defines. For Randflake,
+// that identifier is the raw number, which the cipher then encrypts.
 //
-// Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
-// tick lies in one second of a window.
+// A second consists of whole ticks: the unit divides a second, and every second begins with a tick.
+// So each tick lies in one second of a window.
 //
-// Raw numbers are unsigned 64-bit everywhere: from 2041 on a Randflake timestamp sets the top bit,
-// and a signed intermediate would be negative.
+// Raw numbers are unsigned 64-bit numbers everywhere, because a Randflake timestamp sets the top
+// bit from 2041 on.
 
 #pragma once
 
@@ -32,7 +32,8 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// At most 64 bits. Ticks tile seconds. The last tick's end fits in 64 signed bits of milliseconds.
+// A layout has at most 64 bits. A second consists of whole ticks. The end of the last tick, in
+// milliseconds, fits in a signed 64-bit number.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -40,7 +41,7 @@ struct Layout {
     int sequence_bits;         // at least 1
     int64_t unit = kSecondMs;  // milliseconds a tick
 
-    // Where the fields lie in an identifier.
+    // These are the positions of the fields in an identifier.
     int timestamp_shift = node_bits + sequence_bits;
     int node_shift = sequence_bits;
     int sequence_shift = 0;
@@ -57,7 +58,7 @@ struct Layout {
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
     // Returns the number of slots that a server with `node_ids` node ids has for this layout. A
-    // node id that a number cannot hold has no slot.
+    // node id that does not fit in the layout has no slot.
     constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
@@ -77,7 +78,7 @@ struct Layout {
                fields.sequence <= max_sequence();
     }
 
-    // Returns false, with *raw untouched, if a field does not fit.
+    // Returns false and leaves *raw untouched if a field does not fit.
     constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
         if (!Fits(fields))
             return false;
@@ -114,24 +115,25 @@ struct Layout {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // Returns an instant's tick; negative before the epoch, above max_timestamp() after the end.
+    // Returns the tick of an instant: negative before the epoch, above max_timestamp() after the
+    // end.
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Returns whether a tick lies in a second before this one. Needs no division.
+    // Returns whether a tick lies in an earlier second than this one. Needs no division.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
 
-    // Returns the first tick of a window's second; 0 for seconds up to the epoch.
+    // Returns the first tick of a window's second, or 0 if the second is not after the epoch.
     constexpr uint64_t FirstTick(Second second) const noexcept {
         const int64_t since = StartOf(second).count - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // Returns the window's second that contains a tick; negative before the windows' epoch.
+    // Returns the window's second that contains a tick. It is negative before the windows' epoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }
@@ -145,10 +147,10 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 
-// Randflake has 30 + 17 + 17 bits. The seconds run from 2024-10-27 03:33:20 UTC to 2058-11-05
-// 17:10:23. The constants are those of the reference implementation, gosuda/randflake. The lowest
-// number of each second stands for the second itself, in searches and as a partition's bound. Every
-// user can see this number's identifier there, so no server issues it.
+// Randflake has 30 bits of time, 17 of node id and 17 of sequence. Its seconds are from 2024-10-27
+// 03:33:20 UTC to 2058-11-05 17:10:23. The constants are those of the reference implementation,
+// gosuda/randflake. The lowest number of each second stands for the second itself, in searches and
+// as the bound of a partition. There every user can see its identifier, so no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -157,7 +159,8 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// Has 53 bits, as a JavaScript number, and Randflake's seconds. No number stands for its second.
+// This layout has Randflake's seconds and 53 bits, which a JavaScript number can hold. No number
+// stands for a second.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

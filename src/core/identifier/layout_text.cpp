@@ -1,4 +1,4 @@
-// Parses a description piece by piece. An error points at the piece that is wrong.
+// Parses a description piece by piece. An error names the wrong piece.
 
 #include "core/identifier/layout_text.h"
 
@@ -21,8 +21,8 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Cuts off and returns the part before the first `separator`, or the whole text. Drops
-    // `separator`.
+    // Removes and returns the part before the first `separator`, or the whole text. Also removes
+    // the separator.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);
@@ -60,11 +60,11 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// Years up to this date have four digits. The functions read and write later epochs as numbers,
-// because years of <chrono> end at 32767.
+// Years up to this date have four digits. Later epochs are numbers in the text, because years of
+// <chrono> end at 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
-// [T]hh:mm[:ss[.fff]] as milliseconds of the day.
+// Takes [T]hh:mm[:ss[.fff]] as milliseconds of the day.
 bool TakeMsOfDay(Piece* text, int64_t* of_day) {
     TimeOfDay time;
     if ((!text->Take('T') && !text->Take(' ')) || !TakeTimeOfDay(text, &time) ||
@@ -254,8 +254,8 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. Where two fields begin at the same bit, one has no
-    // bits: the other one comes first.
+    // Orders the fields from the top bit down. If two fields begin at the same bit, one has no bits
+    // and comes last.
     struct Entry {
         int shift, bits;
         const char* name;

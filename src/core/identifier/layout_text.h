@@ -4,10 +4,11 @@
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits. After a colon, time has its unit in ms or s, which must divide a second. The
-// epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally with T for the blank and
-// a Z at the end) or a number of Unix milliseconds. The epoch is a multiple of the unit and may
-// stand anywhere in the list. The parser ignores blanks around fields and signs.
+// Widths are in bits. A colon and the unit, in ms or s, follow the width of the time. The unit must
+// divide a second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally
+// with T for the blank and a Z at the end) or a number of Unix milliseconds. The epoch is a
+// multiple of the unit and may stand anywhere in the list. The parser ignores blanks around fields
+// and signs.
 
 #pragma once
 
@@ -23,11 +24,11 @@ struct NamedLayout {
     Layout layout;
 };
 
-// The named families, each with its epoch.
+// These are the named families. Each has its epoch.
 //
 // The layouts of Discord and Instagram have one more bit of time, 42 and 41. This bit is the sign
-// of a bigint; these generators first set it in 2084 and 2046.
-// Baidu's generator takes its epoch in the server's time zone; here it is UTC.
+// of a bigint. These generators first set it in 2084 and 2046. Baidu's generator takes its epoch in
+// the server's time zone, this file in UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},
@@ -42,8 +43,8 @@ static_assert([] {
     return true;
 }());
 
-// Bounds of a description. Node id and sequence fit in an SQL integer. The last tick ends before
-// PostgreSQL's last timestamp, in the year 294276.
+// These are the bounds of a description. Node id and sequence fit in an SQL integer. The last tick
+// ends before PostgreSQL's last timestamp, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
@@ -67,7 +68,7 @@ enum class LayoutError : uint8_t {
     kTooLong,
 };
 
-// English for messages: a sentence without its final period.
+// Returns the text for messages: an English sentence without its final period.
 const char* LayoutErrorText(LayoutError error) noexcept;
 
 struct LayoutResult {
@@ -79,7 +80,7 @@ struct LayoutResult {
 
 LayoutResult ParseLayout(const char* text, size_t length) noexcept;
 
-// Writes the description of a layout, terminated; ParseLayout reads it back.
+// Writes the description of a layout with a terminator. ParseLayout can read it.
 inline constexpr size_t kMaxLayoutText = 128;
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
 

@@ -1,8 +1,8 @@
-// Shards cut the signed 64-bit numbers into equal contiguous ranges.
+// Shards are contiguous ranges of equal size, which together contain all signed 64-bit numbers.
 //
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //
-// Doubling the number of shards cuts each range in two: shard s becomes 2s and 2s + 1. The
+// Twice as many shards halve each range: shard s becomes shards 2s and 2s + 1. The
 // multiplication is Lemire's range reduction ("Fast Random Integer Generation in an Interval",
 // 2019) and needs 128 bits.
 

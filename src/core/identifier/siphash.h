@@ -1,8 +1,8 @@
-// SipHash-2-4, a pseudorandom function: without the key, an attacker can neither compute nor invert
-// its values, nor distinguish them from random ones.
+// Computes SipHash-2-4, a pseudorandom function. Without the key, an attacker can neither compute
+// nor invert its values, nor distinguish them from random numbers.
 //
-// Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. The messages here
-// are whole words of 8 bytes; a word stands for its bytes from the lowest on, as in the paper.
+// Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. A message
+// consists of words of 8 bytes. The lowest byte of a word comes first, as in the paper.
 
 #pragma once
 
@@ -63,12 +63,12 @@ constexpr State Begin(const SipKey& key) noexcept {
 
 }  // namespace siphash
 
-// Hashes `count` words. Messages of different lengths have unrelated values.
+// Hashes a message of `count` words. Messages of different lengths have unrelated values.
 constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t count) noexcept {
     siphash::State state = siphash::Begin(key);
     for (size_t i = 0; i < count; i++)
         state.Absorb(words[i]);
-    // The highest byte of every message's last word is the message's length in bytes, modulo 256.
+    // The highest byte of the last word is the message's length in bytes, modulo 256.
     state.Absorb(uint64_t{count * sizeof *words} << 56);
     state.v2 ^= 0xff;
     state.Rounds(siphash::kFinalRounds);
