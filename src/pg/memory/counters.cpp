@@ -1,4 +1,4 @@
-// Counts numbers: the call that moves a slot's word to another second adds the last second's.
+// Updates and reads the counters.
 
 #include "pg/memory/counters.h"
 
@@ -7,7 +7,7 @@
 
 using namespace randflake;
 
-// Numbers reserved in the tick of a slot's word; 0 if the word only marks a window's start.
+// Returns how many numbers the word's tick has; 0 if the word only marks the start of a window.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
     const bool none =
@@ -15,9 +15,9 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
-// Records the latest clock and counts its steps back. A process that pauses after reading the clock
-// sees an earlier time than others, but no step. Only a later tick in the word proves a step,
-// because the process read the word before the clock.
+// Records the latest clock, and counts its steps back. A process that paused after reading the
+// clock sees an earlier time than others, although the clock did not step. Only a later tick in the
+// word proves a step, because the process read the word before the clock.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
@@ -54,7 +54,6 @@ void count_53_reservation(Slot& slot, const Reservation& reservation) {
     count(kRandflake53, shared->counters.latest_second, slot, reservation);
 }
 
-// Calls use(layout, slot) with every slot.
 template <typename Use>
 static void for_all_slots(Use&& use) {
     for (uint32 i = 0; i < shared->slot_count; i++) {
@@ -102,7 +101,7 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // Subtracts the numbers of the word's own tick, so that the sum starts at zero.
+    // Subtracts the numbers of the current tick too, so that the sum starts at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

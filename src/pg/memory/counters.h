@@ -1,5 +1,5 @@
-// Counts the server's identifiers. No counter counts single identifiers: a slot's word contains the
-// number of reservations in its second, and a change of the second adds this number.
+// Counts the server's identifiers. A slot's word counts the reservations of its second. The call
+// that moves the word to another second adds this count to the slot's counter.
 
 #pragma once
 
@@ -14,30 +14,31 @@ struct Slot;
 struct Counters {
     std::atomic<uint64> waits;              // calls that waited
     std::atomic<uint64> wait_microseconds;  // the sum of these waits
-    std::atomic<uint64> slots_exhausted;    // used-up seconds, or ticks, of a node id
+    std::atomic<uint64> slots_exhausted;    // how often a node id's second or tick was used up
     std::atomic<uint64> clock_steps_back;
     std::atomic<uint64> window_extensions;    // writes to disk, or renewals of the lease
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // The latest clock that Randflake and 53-bit numbers saw, and the latest that Snowflake saw.
-    // Processes write these once a second or tick and read them at every reservation: each has its
+    // The latest clock of Randflake and 53-bit numbers, and that of Snowflake numbers. Every
+    // reservation reads one of them, but only one per second or tick writes it, so each has its own
     // cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
 
-// Call one of these after reserving numbers in a slot of that family.
+// Call the family's function after reserving numbers in a slot.
 void count_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_snowflake_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_53_reservation(Slot& slot, const randflake::Reservation& reservation);
 
-// Call after closing a window, before the slots get the words of the next one.
+// Call after closing a window, before the slots get the words of the next window.
 void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// Returns the numbers reserved since the last reset in a slot of Randflake, or in all slots.
+// Returns how many numbers were reserved since the last reset, in a slot of Randflake or in all
+// slots.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

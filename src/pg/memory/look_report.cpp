@@ -8,7 +8,7 @@
 
 using randflake::SteadyMs;
 
-// The least time between two launchers.
+// Launchers start at least this long after each other.
 static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {

@@ -1,5 +1,5 @@
 // Reports the look for coordinators that leased this server's static node ids.
-// core/lease/pool_look.h explains when and why the server looks.
+// core/lease/pool_look.h explains when and why the server looks for them.
 
 #pragma once
 
@@ -7,29 +7,30 @@
 
 #include "core/lease/pool_look.h"
 
-// This report is in shared memory. A spinlock of its own, a leaf, protects it. Zero: no look yet.
+// This report is in shared memory. It has its own spinlock, a leaf. It is zero before the first
+// look.
 struct LookReport {
     slock_t mutex;
     int launcher;                     // its pid; 0: none
     randflake::SteadyMs start_at_ms;  // the next launcher may start then
 
-    // Workers in databases answer the launcher's last question only.
+    // The launcher numbers its questions. Workers answer only the last one.
     uint32 question;
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // Messages name the database whose coordinator's leases of each range end last, the database of
-    // the last failed look, and its failure.
+    // For messages: for each range, the database whose coordinator's leases end last; and the
+    // database of the last failed look.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
-    uint32 failed;  // its question
+    uint32 failed;  // the number of the failed question
     bool no_worker;
-    char failure[200];  // empty: none failed
+    char failure[200];  // empty: no failure
 };
 
 void look_init_report();
 
-// Returns a copy of the report; do not use its mutex.
+// Returns a copy of the report. Do not use the copy's mutex.
 LookReport look_report();
 
 // Starts a look unless another one runs. Any process may call it.
@@ -37,10 +38,11 @@ void look_start();
 
 // --- for the launcher and its workers
 
-// Records a failure, or none with an empty text, unless a later question exists.
+// Records the failure of this question, or success for an empty text, unless a later question
+// exists.
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 
-// Returns false, recorded as a failure, if no worker is free. The caller may wait with `handle`.
+// Returns false and records a failure if no worker is free. `handle` lets the caller wait.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);

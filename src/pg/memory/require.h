@@ -1,5 +1,5 @@
-// Checks preconditions of SQL functions. Each function raises an ERROR with the remedy if this
-// server does not meet its condition. Conditions stay while a server runs: a backend checks once.
+// Checks preconditions of SQL functions. A failed check raises an ERROR with the remedy. A
+// condition that holds once holds while the server runs, so a backend checks it once.
 
 #pragma once
 
@@ -10,24 +10,23 @@
 void require_preload();
 void require_secret();
 
-// Requires that this server can generate: preloaded, with a node id and a secret.
+// Requires a preloaded library, a node id and a secret.
 void require_generator();
 
-// Returns the missing setting that keeps a preloaded server from generating; null without one.
+// Returns the error for a setting without which a preloaded server cannot generate; null if none.
 const ErrorText* missing_setting();
 
-// Requires that this server can generate, and that known node ids fit in 53-bit identifiers.
+// Requires the same, and that the known node ids fit in 53-bit identifiers.
 void require_generator53();
 
-// Requires that node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
+// Requires that the server's node ids, from `first_node_id` on, fit in 53-bit identifiers.
 void require_nodes53(int64 first_node_id);
 
-// Logs a line if none of the server's node ids fit in this layout.
+// Logs a line if not all node ids of the server fit in 53-bit identifiers.
 void log_nodes53();
 
-// Requires that this server can generate Snowflake numbers, which need no secret: preloaded, with
-// node ids that fit in the layout.
+// Requires a preloaded library, and node ids that fit in the layout of Snowflake numbers.
 void require_snowflake();
 
-// Requires that node ids from `first_node_id` on fit in the layout of Snowflake numbers.
+// Requires that the server's node ids, from `first_node_id` on, fit in this layout.
 void require_snowflake_nodes(int64 first_node_id);

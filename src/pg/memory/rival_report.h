@@ -6,14 +6,14 @@
 
 #include <atomic>
 
-// In shared memory. Only the rival worker writes it (pg/lease/rival_worker.cpp). The fields that
-// other processes read are atomic.
+// This report is in shared memory. Only the rival worker (pg/lease/rival_worker.cpp) writes it.
+// Other processes read its atomic fields.
 struct RivalReport {
-    std::atomic<bool> is_upstream;  // the rival is the server that "primary_conninfo" names
+    std::atomic<bool> is_upstream;  // "primary_conninfo" names the rival
     std::atomic<bool> in_registry;  // the coordinator of "randflake.registry" knows the rival
-    std::atomic<bool> leased;       // this coordinator has leased the node ids
-    pg_uuid_t server;               // this server's name there; zero: none yet
-    bool announced;                 // since the start of shared memory
+    std::atomic<bool> leased;       // that coordinator has leased the node ids
+    pg_uuid_t server;               // this server's name in the registry; zero: none yet
+    bool announced;                 // this server has announced itself under this name
 };
 
 inline constexpr char kRivalRuns[] = "another server runs with node ids of this one";

@@ -1,4 +1,4 @@
-// Defines all numeric settings, and the coordinator's. Other files define theirs.
+// Defines the numeric settings, and those for the coordinator. Other files define the rest.
 
 #include "pg/memory/settings.h"
 
@@ -23,14 +23,13 @@ static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
 static constexpr char kNodeId[] = "randflake.node_id";
 
-// The start decides whether node ids are leased, so a reload can set both.
+// A reload can set both, because only the next start decides whether node ids are leased.
 static constexpr ErrorText kTwoSources = {
     ERRCODE_INVALID_PARAMETER_VALUE,
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Each reload calls this for both settings. Only the postmaster warns, once until an operator
-// unsets one of the two settings.
+// Each reload calls this for both settings. Only the postmaster warns, once until one is unset.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
@@ -43,8 +42,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Returns whether the next start will have a node id, as far as the server knows. A pending change
-// may set, unset or change the node id. Only the start can tell which.
+// Returns whether the next start is likely to have a node id. The server knows only that a reload
+// changed the setting, but not its new value.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }
@@ -77,7 +76,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// Only the postmaster uses these. The postmaster sees each new value before its children.
+// Only the postmaster uses these. It gets each new value before its children do.
 static bool started;
 static SkewRange skew_since_start;
 
@@ -128,8 +127,7 @@ static const IntSetting int_settings[] = {
      "Renewed at two fifths of it, so the coordinator may be away for half of it."},
 };
 
-// Rejects a configured value that does not parse. Otherwise the server would only warn when it
-// defines the setting, and start with the default.
+// Rejects an invalid value. DefineCustomIntVariable would only warn, and use the default.
 static void require_valid(const IntSetting& setting) {
     const char* text = GetConfigOption(setting.name, true, false);
     if (text == nullptr)

@@ -1,4 +1,4 @@
-// The randflake.* settings. Those with postmaster context are fixed while the server runs.
+// Declares the randflake.* settings.
 
 #pragma once
 
@@ -7,27 +7,27 @@
 #include "pg/base/error_text.h"
 
 extern int setting_node_id;         // first node id, -1 when unset
-extern int setting_node_count;      // node ids from there
-extern int setting_spare_ranges;    // further ranges of node_count node ids
+extern int setting_node_count;      // node ids in a range
+extern int setting_spare_ranges;    // further ranges, after the first one
 extern int setting_max_wait;        // milliseconds
 extern int setting_lease_duration;  // seconds
 extern char* setting_coordinator;   // connection string, empty when unset
-extern char* setting_registry;      // the same
+extern char* setting_registry;      // the same, for static node ids
 extern int setting_max_clock_skew;  // milliseconds
 
-// Call while the server preloads the library. Impossible values, and settings that contradict each
-// other, are FATAL and stop the start.
+// Call these while the server preloads the library. Invalid or contradictory settings raise FATAL.
 void settings_define();
 void settings_check();
 
-// Call in the postmaster after making shared memory. Publishes the smallest and the largest value
-// of "randflake.max_clock_skew" since the postmaster's start, and every later value.
+// Call in the postmaster after making shared memory. Publishes there the smallest and the largest
+// value of "randflake.max_clock_skew" since the postmaster's start, and updates both at each
+// reload.
 void skew_init_shared();
 
-// Returns the number of configured static node ids, from setting_node_id on.
+// Returns the number of static node ids, including spare ranges.
 static inline int static_node_count() {
     return setting_node_count * (1 + setting_spare_ranges);
 }
 
-// Returns the known problem of the next start with the last reload's settings; null without one.
+// Returns the error with which the next start will fail; null if none is known.
 const ErrorText* next_start_error();

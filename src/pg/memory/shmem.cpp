@@ -10,7 +10,6 @@ static constexpr char kName[] = "randflake";
 
 SharedState* shared;
 
-// Returns the number of slots of all families.
 static uint32 count_slots() {
     const auto node_ids = static_cast<uint32>(setting_node_count);
     return 2 * node_ids + randflake::kRandflake53.Slots(node_ids);

@@ -1,5 +1,4 @@
-// Shared memory has the slots' words by node id and family (Randflake, Snowflake, 53-bit numbers),
-// the window, and the secrets.
+// Declares the library's shared memory.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/window/generator.h
@@ -19,10 +18,8 @@
 //                           need no lock
 //   the rest                written once, when shared memory is made; needs no lock
 //
-// Nothing here belongs to a backend: a slot's word outlives the backends that use it. Nothing here
-// points into a process's memory or the library: with EXEC_BACKEND the library's address differs
-// among processes. The locks are in shared memory, which has one address everywhere. Children that
-// run _PG_init themselves take the postmaster's static key and start time from here.
+// Nothing here points into a process's memory or the library, whose address differs among processes
+// with EXEC_BACKEND. A slot's word outlives the backends that use the slot.
 
 #pragma once
 
@@ -43,14 +40,14 @@
 using AtomicWord = std::atomic<uint64_t>;
 static_assert(AtomicWord::is_always_lock_free);
 
-// One slot per cache line, so that backends counting in different slots do not disturb each other.
-// 64 bytes is the line size of x86-64 and most ARM processors.
+// Each slot has its own cache line, so that backends in different slots do not slow each other
+// down. 64 bytes is the line size of x86-64 and most ARM processors.
 struct alignas(64) Slot {
     AtomicWord word;
-    AtomicWord finished;  // numbers reserved in seconds before the word's
+    AtomicWord finished;  // how many numbers were reserved before the word's second
 };
 
-// Oldest first.
+// The oldest secret is the first.
 struct SharedSecrets {
     std::atomic<int> count;  // 0: no secret is configured
     randflake::Generation generations[randflake::kMaxGenerations];
@@ -68,7 +65,7 @@ struct SharedState {
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     LookReport look;
-    TransactionId first_xid;  // of this run if the last one ended cleanly, else invalid
+    TransactionId first_xid;  // this run's first; invalid after an unclean end of the last
     std::atomic<int> lease_worker_pid;
     RivalReport rivals;
     ConditionVariable window_changed;
@@ -84,7 +81,6 @@ struct SharedState {
 // Null in a server that has not preloaded the library.
 extern SharedState* shared;
 
-// Returns whether this process may change what the window lock protects.
 static inline bool window_lock_held() {
     return LWLockHeldByMeInMode(shared->window_lock, LW_EXCLUSIVE);
 }
@@ -99,12 +95,12 @@ static inline Slot& randflake53_slot(uint32 i) {
     return shared->slots[2 * shared->slot_count + i];
 }
 
-// Count 0 without a secret. Callers reserve first, then read the ring; see UseReserved.
+// Returns the server's secrets. Callers reserve numbers first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
 
-// Calls `use` with each family's slots. All families share the window.
+// Calls `use` with the slots of all families, which share the window.
 template <typename Use>
 static inline auto with_slot_sets(Use&& use) {
     return use(randflake::SlotSet{randflake::kRandflake,
@@ -116,9 +112,9 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// Requests the memory, in the shmem_request hook.
+// Requests the memory. Called by the shmem_request hook.
 void shmem_request();
 
-// Maps the memory. Returns true if this call created it: then slots and locks are initialized, all
-// else is zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
+// Maps the memory. Returns true if this call created it: then slots and locks are initialized, but
+// the caller must initialize the rest, which is zero. The caller holds AddinShmemInitLock.
 bool shmem_attach();

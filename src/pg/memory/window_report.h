@@ -1,4 +1,4 @@
-// Reports to messages why there is no window, and logs what concerns the state on disk.
+// Reports why there is no window, and logs problems with the state on disk.
 
 #pragma once
 
@@ -9,16 +9,16 @@
 #include "pg/base/error_text.h"
 #include "pg/window/file_identity.h"
 
-// Reports the last attempt to open or extend the window. The report is in shared memory and has its
-// own spinlock, because a process may hold the window lock while it waits for the disk.
+// Describes the last attempt to open or extend the window. The report is in shared memory. It has
+// its own spinlock, because a process that holds the window lock may wait for the disk.
 struct WindowReport {
     slock_t mutex;
     bool started;               // the server has read the state; then the next two are valid
     bool copy;                  // the directory is a copy that the operator has not acknowledged
     TimestampTz copy_found_at;  // when the state proved to be another server's; 0: never
     randflake::WindowTrouble trouble;
-    int64 hold_off_ms;    // the longest possible
-    FileFailure failure;  // with kFileFailed
+    int64 hold_off_ms;    // the longest possible hold-off
+    FileFailure failure;  // valid with kFileFailed
 
     // With static node ids, `range` is in use, and a window of range i may open at opens_at[i].
     uint32 range;
@@ -28,18 +28,19 @@ struct WindowReport {
 void window_init_report();
 
 // Returns whether this data directory is a copy that the operator has not acknowledged. *found_at
-// is when the server found the copy, or 0 before the server has recorded this time. Reads the disk
-// until the server reads the state for the first identifier.
+// is the time when the server found the copy; 0: unknown. Reads the disk unless the server has read
+// the state already.
 bool window_of_copy(TimestampTz* found_at);
 void window_record_acknowledged();
 
-// Returns a copy of the report; do not use its mutex.
+// Returns a copy of the report. Do not use the copy's mutex.
 WindowReport window_report();
 
-// Returns the error for secrets other than those that made identifiers before the written end.
+// Returns the error for secrets that differ from those that made identifiers before the written
+// end.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
-// Only the holder of the window lock calls these. All but the last function assert the lock.
+// Only a holder of the window lock calls these functions.
 
 void window_record_trouble(const randflake::WindowTrouble& trouble);
 void window_record_failure(const FileFailure& failure);
@@ -50,5 +51,5 @@ void window_log_range(const randflake::NodeRanges& ranges, uint32 before, uint32
                       randflake::Second now);
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
-// The exiting postmaster, which takes no spinlocks, may call this too.
+// The exiting postmaster may call this without the lock.
 void window_log_failure(const FileFailure& failure);

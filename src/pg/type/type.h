@@ -1,5 +1,5 @@
-// Declares the SQL type randflake. A value stores the raw number in time order
-// (core/identifier/signed_order.h); input decrypts it and output encrypts it.
+// A value of the SQL type randflake stores the raw number in time order
+// (core/identifier/signed_order.h). Input decrypts an identifier, and output encrypts the number.
 
 #pragma once
 
@@ -10,23 +10,23 @@
 
 extern "C" PGDLLEXPORT Datum randflake_in(PG_FUNCTION_ARGS);
 
-// The last role that had USAGE on the type; see type_usage.cpp.
+// The role of the last successful check of USAGE on the type; see type_usage.cpp.
 extern Oid type_maker;
 
 void check_type_usage(Oid maker);
 
 // Raises an ERROR unless the current role has USAGE on the type. Each function that makes a value
-// from something else calls it first.
+// from other data calls this first.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
     if (unlikely(GetUserId() != type_maker))
         check_type_usage(fcinfo->flinfo->fn_oid);
 }
 
-// Installs the check of column defaults; in _PG_init.
+// Installs the check of column defaults. Called by _PG_init.
 void type_default_init();
 
-// Raises an error if the type is randflake and an expression (of nodeToString) for it takes a
-// number from a sequence.
+// Raises an ERROR if the type is randflake and `expression`, a text of nodeToString, calls
+// nextval().
 void refuse_sequence(const char* expression, Oid type);
 
 static inline Datum datum_of_raw(uint64 raw) {

@@ -1,4 +1,4 @@
-// Defines functions of the type's time and node id. They need no secret.
+// Defines the functions for a value's time and node id, which need no secret.
 
 #include "core/identifier/layout.h"
 #include "pg/base/sql_function.h"
@@ -18,7 +18,6 @@ Datum randflake_node_id(PG_FUNCTION_ARGS) {
         static_cast<int32>(kRandflake.Unpack(raw_of_datum(PG_GETARG_DATUM(0))).node_id));
 }
 
-// Returns the smallest value of a second.
 SQL_FUNCTION(randflake_lower);
 Datum randflake_lower(PG_FUNCTION_ARGS) {
     require_type_usage(fcinfo);

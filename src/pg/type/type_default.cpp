@@ -1,6 +1,6 @@
-// Refuses a sequence as the default of a column of the type. PostgreSQL would cast the default of a
-// serial column, and number 3 is the identifier of an arbitrary second. A cast does not see the
-// column, so the hook checks each default that any statement stores.
+// Refuses a sequence as the default of a column of the type. PostgreSQL would cast each number of
+// the sequence to an identifier of an arbitrary second. A cast cannot see the column, so a hook
+// checks each default that a statement stores.
 
 #include "pg/base/pg.h"
 
@@ -8,8 +8,8 @@
 
 static object_access_hook_type previous_object_access;
 
-// Returns whether a type is randflake, or an array or domain of it. The input function identifies
-// the type, which may be in any schema.
+// Returns whether a type is randflake, or an array or a domain of it. The type may be in any
+// schema, so its input function identifies it.
 static bool is_randflake(Oid type) {
     const Oid base = getBaseType(type);
     const Oid element = get_element_type(base);
@@ -38,7 +38,7 @@ static void check_default(Oid table, int column) {
                 ObjectIdGetDatum(table));
     ScanKeyInit(&keys[1], Anum_pg_attrdef_adnum, BTEqualStrategyNumber, F_INT2EQ,
                 Int16GetDatum(static_cast<int16>(column)));
-    // This command made the row.
+    // Only SnapshotSelf sees a row that the current command made.
     const SysScanDesc scan =
         systable_beginscan(defaults, AttrDefaultIndexId, true, SnapshotSelf, 2, keys);
     const HeapTuple row = systable_getnext(scan);

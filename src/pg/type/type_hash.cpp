@@ -1,6 +1,6 @@
-// Defines the hash of the type randflake, for hash joins, grouping, hash indexes and hash
-// partitions. The hash is PostgreSQL's hash of the stored bytes. PostgreSQL's hash of bigint folds
-// the upper half onto the lower: seconds and sequence numbers of busy servers would cancel out.
+// Defines the hash of the type randflake: PostgreSQL's hash of the stored bytes. PostgreSQL's hash
+// of bigint combines the upper and the lower half first, so that seconds and sequence numbers of
+// busy servers would cancel out.
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

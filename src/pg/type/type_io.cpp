@@ -21,8 +21,8 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// Happens only if a user inserted a made-up identifier of a future second, and the operator then
-// added a secret for that second.
+// This happens only if a user inserted a made-up identifier of a future second, and the operator
+// then added a secret for that second.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
@@ -31,13 +31,13 @@ static const char* time_of(uint64 raw) {
                      "them.")));
 }
 
-// Returns false if a number is skipped; otherwise *id is its identifier. New values, and values
-// shown in storage order, are often consecutive. From the second consecutive number on, this
+// Returns false if the ring skips this number; otherwise sets *id. New values, and values in
+// storage order, are often consecutive. So from the second consecutive number on, this function
 // encrypts a batch at once in vector registers.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
-    static int secrets;   // 0: there are no ids
-    static uint64 first;  // ids are those of first, first + 1, ...
+    static int secrets;   // the ring's secrets when it encrypted `ids`; 0: none yet
+    static uint64 first;  // ids[i] is the identifier of first + i
     static uint64 ids[kBatchLength];
     static uint64 skipped;
 
@@ -64,14 +64,14 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// With a ring of one secret, which skips nothing, encrypts nothing.
+// A ring of one secret skips nothing, so this encrypts nothing.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// Raises an ERROR for an identifier that no secret made or can have made yet. Returns false instead
-// if the caller collects errors in `context`.
+// Raises an ERROR for an identifier of no secret, or of a second that no server has reached.
+// Returns false instead if the caller collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();
@@ -116,7 +116,7 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
     uint64 id;
-    // A driver that does not know the type may send text in binary.
+    // A driver that does not know the type may send the text form as if it were binary.
     if (!ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes), &id))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -140,11 +140,11 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
-// Supports the planner: turns the cast of a constant into a constant of the type, as the parser
-// does with the text form. So the planner prunes partitions, and postgres_fdw and other code find a
-// constant. The casts are STABLE, not IMMUTABLE, because they depend on the secret: a plan may
-// contain their results, a stored expression may not. So expressions outside a statement's plan,
-// such as those of indexes, stay unchanged.
+// Lets the planner convert the cast of a constant to a constant of the type, as the parser does
+// with the text form. Partition pruning and postgres_fdw need a constant. The casts are STABLE,
+// because they depend on the secret. So a plan may contain their results, but a stored expression,
+// such as that of an index, may not. The planner plans stored expressions without a planner state
+// (`root`).
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
@@ -167,7 +167,6 @@ Datum randflake_from_integer(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
 }
 
-// A cast binds tighter than a sign, so -42::randflake calls this.
 SQL_FUNCTION(randflake_negate);
 Datum randflake_negate([[maybe_unused]] PG_FUNCTION_ARGS) {
     ereport(ERROR,
@@ -192,9 +191,9 @@ Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
         prefixed_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0)), PG_GETARG_TEXT_PP(1)));
 }
 
-// All backends take single numbers from one slot. Together they count upwards, so the key's index
-// has one insertion point, at its end. With one slot per backend, inserts would split pages inside
-// the index and leave them half empty.
+// All backends take single numbers from one slot. The numbers form one rising sequence, so inserts
+// go to the end of the key's index. With a slot per backend, inserts would split pages inside the
+// index and leave them half empty.
 SQL_FUNCTION(randflake_next);
 Datum randflake_next(PG_FUNCTION_ARGS) {
     require_generator();

@@ -1,39 +1,33 @@
 // Binds a database to the secrets of its values of type randflake.
 //
-// A value is stored as the raw number; input decrypts and output encrypts. So the secret is part of
-// the data's meaning: text read under another secret becomes another raw number, at another place
-// of the order. The table randflake_key, which pg_dump includes, has an entry for each secret that
+// A value is stored as the raw number. Under another secret, the same text would become another
+// number. So the table randflake_key, which pg_dump includes, has an entry for each secret that
 // values in the database may have. PlanBinding (core/type/type_binding.h) decides which entries a
-// use of the type needs and when it adds them. This file has the tables and the loop.
+// use of the type needs, and when this code adds them.
 //
-// A dump restored under another secret adds a different row, which stays beside this server's row.
-// The restore may have loaded rows of other tables before. The added row makes those rows
-// unreadable, and building their indexes fails.
+// A restored dump of another secret adds its entry beside this server's entry. From then on, values
+// of the type cannot be read, and the restore fails to build indexes over them.
 //
-// The INSERT of that row succeeds, because the database must keep the row. A second table,
-// randflake_key_check, makes the restore fail in any order of tables. The dump has the entry there
-// too, a constraint refuses it, and no option of a restore disables that constraint. If the
-// operator adds the missing secret afterwards, the values restored under the other secrets stay
-// wrong. The second table still lacks the entry, so the database stays unusable. If the server has
-// the secret, a trigger copies a row of the first table to the second.
+// The INSERT of that entry must succeed, so that the database keeps the entry. A second table,
+// randflake_key_check, makes the restore fail: the dump has the entry there too, and a constraint
+// refuses it. If the operator adds the missing secret later, the restored values stay wrong. The
+// second table still lacks the entry, so the database stays unusable. If the server has the secret,
+// a trigger copies an entry of the first table to the second.
 //
-// The operator may create the extension before the server has a secret. The first value that a role
-// makes or reads in then binds the database, if the role may execute randflake_bind_secret(). A
-// restore that loads rows of other tables first binds the database to this server's secret, and the
-// dump's entry is the different row, as above. Or randflake_key_check already has the dump's entry.
-// So a session binds nothing while that table has an entry of another secret. During the check the
-// session locks both tables against transactions that add such an entry.
+// If CREATE EXTENSION runs before the server has a secret, the first value that a role makes or
+// reads in binds the database. The role must have EXECUTE on randflake_bind_secret(). No session
+// binds the database while randflake_key_check has an entry of another secret, which a restore may
+// have inserted. During this check the session locks both tables against new entries.
 //
-// The first value of a further secret adds that secret's entry, whatever the role: the database is
-// bound already. No transaction waits for another: each one that does not see the entry adds it, so
-// several rows may be equal. A transaction that stores a value of the secret has added the entry or
-// has seen it committed, so a dump never has the value without the entry. Standbys and read-only
-// transactions store nothing and proceed without the entry. A parallel operation cannot write the
-// entry, but its leader may store what it makes, so the session refuses the use.
+// In a bound database, the first value of a further secret adds that secret's entry, whatever the
+// role. Transactions do not wait for each other. Each transaction that does not see the entry adds
+// it, so rows may be equal, but no dump has a value without its entry. Standbys and read-only
+// transactions store nothing and need no entry. A parallel operation cannot add an entry, but its
+// leader may store the value, so the operation raises an error.
 //
-// Scans read the table like a catalog, so that output works without an ordinary snapshot. The table
-// is declared a user catalog table, so logical decoding sees it under its historic snapshot.
-// Logical decoding must not read the second table.
+// Scans read randflake_key like a catalog, so that output works without an ordinary snapshot. As a
+// user catalog table, it is visible to logical decoding under a historic snapshot. Logical decoding
+// must not read randflake_key_check.
 
 #include "pg/type/type_key.h"
 
@@ -59,14 +53,14 @@ static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
 
 namespace {
-// The tables' result when this backend last read them; they have not changed since.
+// Keeps what this backend last read in the tables, until a table changes.
 struct Known {
-    uint32 secrets;  // the server's number then; 0: this backend knows nothing
+    uint32 secrets;  // how many the server had then; 0: nothing is known
     TypeBinding binding;
 };
 }  // namespace
 
-// The first is for the current tables, the second for a historic snapshot.
+// The second is for a historic snapshot, the first for all other snapshots.
 static Known known_now;
 static Known known_in_history;
 
@@ -82,7 +76,7 @@ static void on_relation_change(Datum, Oid relation) {
     }
 }
 
-// Returns the records of this server's secrets, as far as `ring` goes.
+// Returns the records of the secrets in `ring`.
 static const SecretRecords& records_of(const SecretRing& ring) {
     static SecretRecords records;
     if (static_cast<int>(records.count) < ring.count())
@@ -95,7 +89,7 @@ static const char* list_of(const char* list, const char* further) {
     return list == nullptr ? further : psprintf("%s, %s", list, further);
 }
 
-// Returns the fingerprints of this server's secrets in the bit mask `which`; null if empty.
+// Returns the fingerprints of the secrets in the bit mask `which`; null if the mask is empty.
 static const char* fingerprints_of(const SecretRecords& records, uint32 which) {
     const char* list = nullptr;
     for (uint32 i = 0; i < records.count; i++)
@@ -153,8 +147,9 @@ static const char* shown_entry(const char* text, size_t length) {
                                                 : quoted(text, length);
 }
 
-// Returns the fingerprints in a table that `records` lack; null if none. A database's owner can
-// insert any number of arbitrary texts, so the list omits repetitions and ends at kListedBytes.
+// Returns the fingerprints in a table that `records` do not have; null if there are none. A
+// database's owner can insert any number of texts, so the list omits repetitions and ends at
+// kListedBytes.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -182,7 +177,7 @@ static void add_row(Oid table, const char* entry) {
     table_close(relation, RowExclusiveLock);
 }
 
-// The extension's objects share the schema of the called function.
+// The table has the schema of the called function.
 static Oid find_table(const char* name, Oid function) {
     const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
@@ -209,7 +204,7 @@ static bool may_bind_first(Oid function) {
 
 // --- errors -----------------------------------------------------------------------------------
 
-// Returns a sentence that says why this command cannot bind a database without an entry.
+// Returns a sentence that says why this command cannot bind the database.
 static const char* binding_obstacle(TypeUse use) {
     if (use == TypeUse::kOutput)
         return "Only values that are made or read in bind it.";
@@ -260,7 +255,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If only a middle entry is missing, the server's own entries after it are the wrong ones.
+    // If all entries are this server's, one between them is missing, and those after it are wrong.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -305,18 +300,18 @@ static const char* bind_hint() {
 
 // --- the loop ---------------------------------------------------------------------------------
 
-// Compares the tables with these secrets. Under a historic snapshot it reads only the first table.
+// Compares the tables with these secrets. With `decoding`, reads only randflake_key.
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
-    // Keys with only the first secret need no look at the checks.
+    // The second table matters only if randflake_key has more than the first secret.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
     if (further && !decoding)
         checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
         CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
-    // The scan's snapshot may have missed a change during the scan.
+    // Keeps no result if a table changed during the scan.
     if (changes != key_table_changes)
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
@@ -343,14 +338,14 @@ static void add_entries(Oid function, const SecretRecords& records, GenerationRa
     for (int i = added.first; i < added.end; i++) {
         const char* entry = secret_entry_text(records.records[i]);
         add_row(key_table, entry);
-        // A dump may have brought the row.
+        // A restored dump may have inserted the row.
         if (!has_row(check_table, entry))
             add_row(check_table, entry);
     }
     CommandCounterIncrement();
 }
 
-// Returns the latest second that the clock of any server may show whose values come in here.
+// Returns the latest second that the clock of any other server may show at this time.
 static Second latest_clock() {
     return Min(wall_clock_second() + setting_max_clock_skew / kSecondMs + 1, kNoSecond);
 }
@@ -373,12 +368,12 @@ static void prepare(Oid function) {
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }
-    // The table differs if a user dropped the extension and created it again.
+    // The table changes if a user drops the extension and creates it again.
     if (known_now.secrets == 0 && known_in_history.secrets == 0 && !IsBinaryUpgrade)
         key_table = find_table(kKeyTable, function);
 }
 
-// Raises the error of this step. Returns false if the caller has to raise an error.
+// Raises the error of this step. Returns false if the caller must raise an error.
 static bool report(BindingStep step, const TypeBinding& binding, const SecretRecords& records,
                    TypeUse use, int generation, Oid function) {
     switch (step) {
@@ -410,15 +405,15 @@ static bool report(BindingStep step, const TypeBinding& binding, const SecretRec
 
 pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, uint64 raw) {
     prepare(function);
-    // pg_upgrade restores definitions first; the table's rows follow with the data files.
+    // pg_upgrade creates the tables first. Their rows follow with the data files.
     if (IsBinaryUpgrade)
         return use != TypeUse::kNoValue;
     const SecretRecords& records = records_of(ring);
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The known state may miss an entry that another transaction has committed, so this looks again
-    // before it refuses or writes. Two steps write: the lock and the entries.
+    // The known binding may lack an entry that another transaction has committed since. So the loop
+    // reads the tables again before it refuses the use, locks the tables or adds entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;
@@ -448,7 +443,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
 
 static bool created_unbound;
 
-// CREATE EXTENSION hides notices of its script from the client, so this one comes at commit.
+// CREATE EXTENSION hides notices of its script from the client, so this notice waits for the
+// commit.
 static void notice_created_unbound(XactEvent event, void*) {
     if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
         OidIsValid(get_extension_oid("randflake_type", true)))
@@ -460,7 +456,7 @@ static void notice_created_unbound(XactEvent event, void*) {
     created_unbound = false;
 }
 
-// The extension's script calls this once; it binds the type if the server has a secret.
+// The extension's script calls this function, which binds the database if the server has a secret.
 SQL_FUNCTION(randflake_type_created);
 Datum randflake_type_created(PG_FUNCTION_ARGS) {
     static bool watching;
@@ -493,11 +489,10 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// This trigger runs before the insertion of a row into either table, and before the update or
-// deletion of a row of the key table. The trigger skips an inserted row that exists already: a dump
-// inserts the row that CREATE EXTENSION made. A different row stays in the key table, as above. If
-// the server has this row's secret, the trigger adds the row to the other table too, so that the
-// rest of the restore is readable.
+// This trigger runs before changes of both tables. It skips an inserted row that exists already,
+// because a dump inserts the row that CREATE EXTENSION made. If a row is inserted into
+// randflake_key and the server has its secret, the trigger adds the row to randflake_key_check too,
+// so that the rest of the restore is readable.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -533,10 +528,9 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// Checks a row of randflake_key_check, as its constraint. Returns true, or raises an ERROR if the
-// database, or the data with this fingerprint, belongs to a secret that the server lacks. A server
-// without a secret does not know the fingerprints' order: then one of the database's fingerprints
-// must equal this one.
+// The constraint of randflake_key_check calls this function. Raises an ERROR if this entry, or
+// another entry of the database, belongs to a secret that the server lacks. On a server without a
+// secret, the database must already have this entry, or no other.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -560,15 +554,15 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(true);
 }
 
-// Sorts by bigint's B-tree sort support. Refuses to sort if the server can read no value.
+// Sorts like bigint. Raises an ERROR if the server cannot read the values.
 SQL_FUNCTION(randflake_sortsupport);
 Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);
     return btint8sortsupport(fcinfo);
 }
 
-// Returns whether equal values are the same bytes. PostgreSQL asks when it builds a B-tree. Refuses
-// to build an index over values read in under another secret.
+// Tells PostgreSQL, when it builds a B-tree, that equal values have the same bytes. Raises an ERROR
+// if values were read in under another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

@@ -10,14 +10,15 @@
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
 
-// With as many secrets as type_certain_secrets, this session may make, read in and show raw numbers
-// below this one without another look. 0: it must look. See type_key.cpp.
+// While the server has type_certain_secrets secrets, this session may use raw numbers below
+// type_certain_end without reading the tables. 0: it must read the tables.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Returns true if a use of the type may proceed. Adds the entries that it needs, or raises an
-// ERROR. Returns false for an identifier of no secret, or of a time that no server can have
-// reached: the caller raises that error. `raw` counts only for uses of one value.
+// Returns true if a use of the type may proceed, after adding the entries that the use needs.
+// Returns false for an identifier of no secret, or of a second that no server can have reached;
+// then the caller raises an error. Raises an ERROR itself in all other cases. Uses of one value
+// need `raw`.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 
@@ -27,7 +28,7 @@ static inline randflake::SecretRing type_secrets() {
     return secret_ring();
 }
 
-// Checks a use of one value, which `ring` encrypts or has decrypted.
+// Checks a use of one value. `ring` is the ring that encrypts or decrypts the value.
 static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&

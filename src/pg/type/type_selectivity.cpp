@@ -1,13 +1,13 @@
-// Estimates <, <=, > and >= of the type randflake for the planner.
+// Estimates for the planner how many values <, <=, > and >= select.
 //
-// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types; for
-// other types they take the middle. A value is stored as a bigint in the same order, so this code
-// shows column and constant to the estimators as bigint. The operator stays the type's, because the
-// estimators find the column's statistics and the ends of its indexes by the operator.
+// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. A
+// value is stored as a bigint in the same order, so this code passes column and constant to the
+// estimators as bigint. It passes the type's own operator, by which the estimators find the
+// column's statistics and indexes.
 //
-// The planner combines two bounds to a range only if the operators name PostgreSQL's estimators. So
-// a lower bound here looks for an upper bound on the same column and answers for both: P(lower <= x
-// < upper) / P(x < upper). The planner multiplies this quotient by P(x < upper).
+// The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
+// for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x
+// < upper) / P(x < upper), which the planner multiplies by P(x < upper).
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"
@@ -18,7 +18,7 @@ struct Comparison {
     Oid operator_oid;
     Node* left;
     Node* right;
-    int strategy;  // of the B-tree operator family; 0 outside it
+    int strategy;  // the operator's number in the B-tree family; 0: none
 };
 
 enum class Bound : uint8 { kNone, kLower, kUpper };
@@ -45,7 +45,7 @@ static Node* as_bigint(Node* operand) {
                                                    InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// Returns P(left operator right), by PostgreSQL's estimators.
+// Returns P(left operator right) by PostgreSQL's estimators.
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};
@@ -57,7 +57,7 @@ static double probability(const Comparison& c, int relation) {
         Int32GetDatum(relation)));
 }
 
-// Returns a comparison as a bound of a column; the other operand has no column.
+// Returns which bound of a column the comparison is, if the other operand has no column.
 static Bound bound_of(const Comparison& c, Var** column) {
     if (!is_less(c) && !is_greater(c))
         return Bound::kNone;
@@ -98,8 +98,8 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
     return result;
 }
 
-// Returns P(lower <= x < upper) from the probabilities of both bounds, by the planner's rules for
-// ranges: a default means "unknown", and a small number replaces a result that rounds to zero.
+// Returns P(lower <= x < upper) by the planner's rules for ranges: without an estimate of a bound,
+// the result is a default, and a result that rounds to zero becomes a small number.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
     if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)

@@ -1,15 +1,15 @@
 // Checks that a role may make a value of the type randflake from an identifier or a time: by input,
 // a cast or randflake_lower().
 //
-// PostgreSQL shows node trees to every role, and a constant in them is the stored number: second,
-// node id and sequence. A role that can turn any identifier into a constant can therefore read all
-// three. The role needs no name or schema of the type. A protocol message names a type by its oid;
-// the row type of a table, %TYPE or COALESCE(id, '...') name no type. PostgreSQL checks USAGE on
-// the type only in declarations, so the functions that make values check it themselves.
+// PostgreSQL shows node trees to every role, and a constant in them reveals the stored number:
+// second, node id and sequence. So a role that can make a constant from an identifier can decode
+// this identifier. PostgreSQL checks USAGE on a type only in declarations, but a role can make a
+// value without naming the type, as in COALESCE(id, '...'). So the functions that make values check
+// USAGE.
 //
-// The checked role is the one whose privileges PostgreSQL checks at that moment: in a SECURITY
-// DEFINER function, its owner. A session remembers the last role with the privilege until something
-// changes on which the privilege depends.
+// They check the role whose privileges PostgreSQL checks at that moment, such as the owner of a
+// SECURITY DEFINER function. A session remembers the last role with USAGE until this may have
+// changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"
@@ -18,7 +18,7 @@ Oid type_maker = InvalidOid;
 
 static uint64 changes;
 
-// PostgreSQL 19 has a type for the number of a cache.
+// This is a template, because cache numbers have another type in PostgreSQL 19.
 template <typename Cache>
 static void forget_maker(Datum, Cache, uint32) {
     type_maker = InvalidOid;
@@ -50,7 +50,7 @@ pg_noinline void check_type_usage(Oid maker) {
              errhint("Let the owner of the type run GRANT USAGE ON TYPE %s TO %s.", name,
                      quote_identifier(role_name))));
     }
-    // The check may have missed a change that came in between.
+    // Does not remember the role if something changed during the check.
     if (changes == changes_before)
         type_maker = role;
 }
