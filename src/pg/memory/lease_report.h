@@ -23,16 +23,17 @@ enum class LeaseProblem : uint8_t {
     kUsed,      // this server itself used the node ids up to a later second
 };
 
-// This report is in shared memory. It has its own spinlock, so that nobody waits for the disk.
+// This report is in shared memory. It has its own spinlock, so that no process waits for the disk.
 struct LeaseReport {
     slock_t mutex;
     randflake::Lease open, next;  // copies of those in ServerMemory
 
     LeaseProblem problem;
-    TimestampTz problem_since;          // when attempts began to fail like this
-    TimestampTz error_at;               // 0: none
-    randflake::UnixSecond not_before;   // no lease before this; 0: unknown
-    char error[512];                    // printable UTF-8
+    TimestampTz problem_since;  // when attempts began to fail like this
+    TimestampTz error_at;       // 0: none
+    randflake::UnixSecond
+        not_before;   // the coordinator grants no lease before this second; 0: unknown
+    char error[512];  // printable UTF-8
     randflake::CoordinatorClock clock;  // at the coordinator's last grant or renewal
 
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
