@@ -20,7 +20,7 @@ struct DataDirectory {
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // The largest tolerated difference of clocks of the run that wrote `window`.
+    // The run that wrote `window` tolerated at most this difference of clocks.
     uint32_t largest_skew_ms = 0;
 };
 

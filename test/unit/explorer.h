@@ -35,8 +35,8 @@ struct Scenario {
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
-    // Each window takes one range of node ids for all slots. The server seals a range's window
-    // before it enters the next range, whose window may begin at an earlier second.
+    // With `ranges`, a window has one range of node ids. The server seals the window before it
+    // enters the next range, whose window may begin at an earlier second.
     bool ranges = false;
 
     // Merges calls that behave alike from here on: calls before the same compare-and-swap, and a

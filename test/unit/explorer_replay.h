@@ -6,7 +6,7 @@
 // shared cells. Before the operation after that, a longjmp stops the call. This is safe because the
 // core keeps no objects on the stack that need destruction.
 //
-// A clock reading is no step of its own, because the clock may show any time at any moment.
+// A clock reading is not a separate step, because the clock may show any time at any moment.
 
 #pragma once
 
@@ -80,7 +80,7 @@ public:
         return replay.upcoming_;
     }
 
-    // The step's operation, and the operation before which the call stopped.
+    // performed() is the step's operation. The call stopped before the operation upcoming().
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }

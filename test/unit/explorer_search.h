@@ -1,4 +1,4 @@
-// Breadth-first search of states. Finds each state once, with a shortest path from the first state.
+// Searches states breadth-first. Finds each state once, with a shortest path from the first state.
 
 #pragma once
 
@@ -24,8 +24,7 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Half a ring after an arrival, the cache has its place. Then the search prefetches its
-        // node.
+        // The cache has an arrival's place half a ring later, so the search can prefetch its node.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -87,7 +86,8 @@ private:
         }
     }
 
-    // The upper half of the state's hash, and the node's number plus 1 as the lower half.
+    // A place has the upper half of the state's hash, and in its lower half the node's number plus
+    // 1.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 

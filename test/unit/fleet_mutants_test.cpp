@@ -24,7 +24,7 @@ using enum Mutant;
 
 const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    // A failover must lose a lease, and a restore must bring it back: one schedule in 10,000.
+    // Only one schedule in 10,000 loses a lease in a failover and gets it back by a restore.
     {"LeasesThatAreGrantedAheadOfTheMark",
      {.rules = {.wait_for_mark = false}, .only_failovers = true},
      17500},
@@ -81,7 +81,7 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTrustsEveryKnownRange}},
     {"ACopyTakenForTheOriginal",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesCopiesForTheOriginal}},
-    // One schedule in 50,000 has the necessary takeover and failback within a second.
+    // Only one schedule in 50,000 has a takeover and a failback within a second.
     {"AStopOfAnyTimeTakenForAProof",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop},
      43320},
@@ -191,7 +191,7 @@ const BrokenRule kBrokenRules[] = {
     {"StoreForCompareAndSwap", {.mutant = kPlainStore}},
 };
 
-// The simulation runs these with secrets that change.
+// These rules concern secrets, so the simulation also changes the secrets.
 const BrokenRule kBrokenSecretRules[] = {
     {"NumbersThatAreNotSkipped", {.fleet = kEverything, .mutant = kSkipsNothing}},
     {"NumbersSkippedByTheWrongInterval",
@@ -211,7 +211,7 @@ const BrokenRule kBrokenSecretRules[] = {
     {"SecretsThatAreReplacedWhileAServerRuns", {.mutant = kReloadsAnything}},
     {"AWindowThatIsExtendedWhileSecretsAreAdded", {.mutant = kReloadsWithoutTheLock}},
     {"AStartUnderFewerOrOtherSecrets", {.fleet = kTwoNodeIds, .mutant = kStartsUnderAnySecrets}},
-    // One schedule in 10,000 has a start whose file lacks the added secret and no other secret.
+    // Only one schedule in 10,000 has a start with a file that lacks just the added secret.
     {"AStateWithoutTheSecretsThatWereAdded",
      {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets},
      2410},

@@ -55,7 +55,7 @@ private:
     // The simulation starts at this second, so clocks can be behind without reaching second 0.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
-    // The number of node ids that a leasing server needs.
+    // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
     // A coordinator, and the pool that its operator wants.
@@ -102,7 +102,7 @@ private:
                 leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
         } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
-            // The static server and the coordinator's pool have the same node ids, in turn.
+            // The server's static node ids are all node ids of the coordinator's pool.
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
@@ -246,7 +246,8 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator sees the failed reload. StopInTime later compares the servers' secrets.
+        // The operator notes the failed file's last secret. StopInTime checks the servers before it
+        // begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -304,7 +305,8 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // A hard-linked copy may have resumed a lease of this server. Its release is no meddling.
+        // `other` may be a hard-linked copy of this server that has resumed this server's own
+        // lease.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
@@ -828,8 +830,8 @@ private:
                 site.cluster.StepClock(machine->offset_ms());
     }
 
-    // Sets the tolerated difference of clocks for all servers at once. It never falls below
-    // skew_ms_, which exceeds the actual differences.
+    // Sets the tolerated difference of clocks for all servers. The new value is at least skew_ms_,
+    // which exceeds the actual differences.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
         for (SimulatedServer& server : servers_)
@@ -1239,8 +1241,8 @@ private:
     bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
     int64_t leases_one_in_;       // starts, where there are static node ids
     int64_t secrets_one_in_ = 0;  // steps, where secrets change
-    // The agreed secrets are those of the coordinators, and in the end of all servers. times_ has
-    // the first seconds of secrets for which StopInTime must still check the servers.
+    // Coordinators have the secrets agreed_. times_ has the first seconds of secrets for which
+    // StopInTime must still check the servers.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

@@ -14,11 +14,10 @@
 // withdraw it. Leasing servers get secrets early, late or never, or have a secret that the others
 // never get.
 //
-// Clocks step. In a fleet of servers that take over each other's node ids, only a static server
-// that has opened its first window may see its clock set back far, and the clock is right again
-// when the next server starts.
-//
-// Operators fulfil the duties in Operation and Fleet. lease_ledger.h lists the invariants.
+// Clocks step. In fleets whose servers take over node ids, a clock is set back far only after the
+// static servers on its machine have opened their first windows. It is correct again before another
+// server of the machine starts. Operators fulfil the duties in Operation. lease_ledger.h lists the
+// invariants.
 
 #pragma once
 

@@ -41,7 +41,7 @@ const char* NameOf(size_t Findings::*count) {
     return "?";
 }
 
-// Runs many schedules, or only RANDFLAKE_SEED. Expects no violation and enough events of each kind.
+// Runs many schedules, or the one in RANDFLAKE_SEED. Expects no violation and enough events.
 template <typename... All>
 void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
@@ -171,7 +171,6 @@ TEST(FleetSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
                        Over(&F::taken_over, 0.15), Over(&F::rollbacks, 1), Over(&F::copies, 1));
 }
 
-// The same seed is the same schedule, everywhere.
 TEST(FleetSimulation, ASeedIsASchedule) {
     const Findings once = Simulate({.layout = kSmall}, 7);
     const Findings again = Simulate({.layout = kSmall}, 7);

@@ -20,12 +20,12 @@ namespace randflake::simulation {
 // The model counts plain Unix seconds, as the SQL functions do.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
-// Returns a chain, which is a list of secrets with the second from which each is used.
+// Returns a chain of one secret. A chain lists secrets and the second from which each is used.
 constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
 
-// Returns whether the chain is valid. An empty chain replaces all malformed texts of SQL.
+// Returns whether the chain is valid. An empty chain represents every malformed text.
 inline bool IsChain(const SecretRecords& chain) {
     for (uint32_t i = 1; i < chain.count; i++)
         if (chain.records[i].from <= chain.records[i - 1].from ||
@@ -118,8 +118,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value leaves its setting unchanged. A new first node id alone keeps the last node
-    // id.
+    // A missing value leaves its setting unchanged. A change of only the first node id keeps the
+    // last one.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};

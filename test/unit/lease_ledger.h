@@ -37,8 +37,8 @@ struct ServerEvents {
     size_t declined = 0;     // leases and renewals that end later than was asked for
     size_t kept_behind = 0;  // that were kept, because this server's clock is behind
     size_t refused_starts = 0;
-    // left_ranges: changes to another range of node ids. entered_again: changes to a range used
-    // before. floor_waits: times when only the floor prevented a change.
+    // left_ranges counts changes to another range of node ids, and entered_again those to a range
+    // used before. floor_waits counts changes that only the floor prevented.
     size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
 
     size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
@@ -76,7 +76,7 @@ public:
         starts_.push_back({name, true});
         return static_cast<uint32_t>(starts_.size());
     }
-    // The server has ended, and will not use the rest of its grants.
+    // Records that the server has ended, and will not use the rest of its grants.
     void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
     int Grant(uint32_t server) {
@@ -86,7 +86,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant that was requested with this incarnation. The caller sets it if it is 0.
+    // Returns the grant that was requested with this incarnation, or a 0 that the caller replaces.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -95,7 +95,7 @@ public:
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
     }
-    // Another start of a server resumes the grant.
+    // Records that another start of its server resumes the grant.
     void Resume(int grant, uint32_t server) {
         if (grant == 0) {
             Fail() << "a lease is resumed that nobody was granted";
@@ -151,7 +151,7 @@ public:
         });
     }
 
-    // A server took a lease that ends at `end`, later than the server requested.
+    // Reports a lease that ends at `end`, later than its server requested.
     void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
     void Violated(const std::string& what) { Fail() << what; }
@@ -184,7 +184,7 @@ public:
         narrow_numbers_++;
     }
 
-    // A server issues this identifier for a reserved number.
+    // Records that a server issues this identifier for a reserved number.
     void Issue(uint64_t raw, uint64_t id) {
         ids_.resize(used_.size());
         if (ids_[id] != 0)

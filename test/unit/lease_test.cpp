@@ -73,7 +73,7 @@ constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
 constexpr Second kAnyEnd{INT32_MAX};
 
-// These requested terms allow every lease in tests about something else.
+// These terms allow every lease of the tests that do not name other terms.
 constexpr LeaseTerms kAsked{1000, 0};
 
 class Holder : public testing::Test {

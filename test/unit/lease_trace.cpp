@@ -1,22 +1,20 @@
 // Prints traces of requests and the model's answers (lease_coordinator.h).
 // test/t/230_lease_model.pl sends the same requests to the extension's functions.
 //
-//   lease_trace FIRST_SEED LAST_SEED STEPS
-//   lease_trace orders
+//   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
+//   lease_trace orders                        every sequence of three changes of a pool
 //
-// Each seed gives one trace. `orders` gives every sequence of three changes of a pool, as one trace
-// for each first change, numbered from 1000. Each step is a line for COPY:
+// `orders` gives one trace for each first change, numbered from 1000. Each step is a line for COPY:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds. Arguments are an array of text. The answer, shown after the arrow below,
-// is an array of bigint. Missing values are null:
+// Times are Unix seconds. Arguments are an array of text. The answer, after the arrow, is an array
+// of bigint. Missing values are null. "lacking from" is the second of a secret the holder lacks:
 //
 //   create                                                       a new extension
 //   serve          first node id, node ids of the server itself
 //   acquire        incarnation, node ids, duration, chain, role  -> the row of the grant
-//   renew          lease, incarnation, expected end, duration, role, chain
-//                      -> last second, second from which on the holder lacks a secret
+//   renew          lease, incarnation, expected end, duration, role, chain  -> last, lacking from
 //   release        lease, incarnation, last used, role
 //   purge          milliseconds to keep                          -> number of leases
 //   configure      those of randflake_lease_configure            -> when node ids become free

@@ -207,7 +207,7 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Compares the ring's batches with its identifiers of one number at a time.
+// Checks that a ring encrypts a batch like each of its numbers alone.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {
@@ -279,7 +279,8 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The ring does not skip a number for the second that the second generation owns.
+        // The first generation owns the numbers that stand for seconds, even in the second one's
+        // seconds.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));

@@ -254,7 +254,7 @@ private:
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// Counts the schedules with a repetition. `kept` means unbroken rules, and checks the coverage.
+// Counts the schedules that use a number or second twice. With `kept` also checks the coverage.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;

@@ -4,9 +4,9 @@
 // disk. Then other processes run, and the server may crash or be copied. Calls of the environment
 // may fail or never return.
 //
-// The class also checks rules whose violation need not repeat a number. A used second is below the
-// end on disk and is never given back. Windows of a node id follow each other in time, and none
-// opens within the hold-off.
+// The class also checks rules whose violation does not always repeat a number. A used second is
+// below the end on disk and is never given back. Windows of a node id follow each other in time,
+// and none opens within the hold-off.
 
 #pragma once
 
@@ -553,8 +553,8 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // These mutants ignore parts of a second plan, which follows a changed difference of
-        // clocks.
+        // These mutants ignore parts of a second plan, which follows a change of the tolerated
+        // difference.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -1049,8 +1049,8 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // Ends the lease worker. The ledger gets the unused rest of each lease, from what was really
-    // used. The coordinator gets the releases that the holder computes.
+    // Ends the lease worker. The ledger gets back what the server really left unused. The
+    // coordinator gets the releases that the holder computes.
     void GiveUp() {
         if (!calm_)
             reaches_coordinator_ = !random_->OneIn(3);

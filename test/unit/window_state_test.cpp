@@ -160,7 +160,7 @@ TEST(WindowStateBytes, Format) {
     EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x457a7179u);
 }
 
-// Files of earlier formats have 300, 388, 400, 496 or 512 bytes, so their length gives them away.
+// Files of earlier formats had other lengths: 300, 388, 400, 496 or 512 bytes.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
     EXPECT_EQ(kWindowStateBytes, 672u);
 }
@@ -321,7 +321,7 @@ WindowState Found(uint32_t end) {
     return state;
 }
 
-// This server starts soon enough after that stop to prove that no other server ran meanwhile.
+// This server starts 500 ms after the stop in Found(), soon enough to prove that no other one ran.
 constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
@@ -801,7 +801,7 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {103, 9}), 5000u);
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {104, 9}), 0u);
     EXPECT_EQ(opens_at(StateError::kMissing, WindowState{}, kNodes), 0u);
-    // The window file cannot show which static node ids the directory has used.
+    // A lost or damaged file does not show which static node ids the directory has used.
     for (const StateError error : {StateError::kLost, StateError::kWrongChecksum})
         EXPECT_EQ(opens_at(error, WindowState{}, kNodes), kHeldOff);
     EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, {kMaxEnd + 5}), kMaxEnd);
