@@ -1,18 +1,18 @@
 // The generator computes the next reservation of raw numbers from a slot's word, the clock and the
-// window. The generator is pure: the only atomics are those that callers pass to Reserve.
+// window. It has no state: callers pass the atomic words to Reserve.
 //
-// A slot is one word: the last raw number reserved under one node id. While its node id stays, the
-// word only grows. So the one compare-and-swap that moves the word past a number reserves this
-// number. The window is a half-open range of seconds [start, end) that this server owns for its
-// node ids. The generator reserves only numbers whose ticks lie in it.
+// A slot is an atomic word: the last raw number reserved under a node id. As long as the slot keeps
+// its node id, the word only grows. So exactly one compare-and-swap moves the word past a number,
+// and this reserves the number. The window is the range of seconds [start, end) that this server
+// owns for its node ids. The generator reserves only numbers with ticks in the window.
 //
 // A server has a set of slots for each family of identifiers. All sets have the same node ids and
-// one window. Families are different spaces of numbers, each with its own layout. Ticks tile
-// seconds (layout.h), so all layouts agree on which ticks a window holds. A layout may be unable to
-// hold a window because of its node ids or its time. The slots of such a layout have no words
-// (kEmptySlot), and the generator reserves nothing.
+// the same window. Each family has its own layout, and so its own numbers. A second consists of
+// whole ticks (layout.h), so each tick is inside the window or outside in every layout. If the node
+// ids or the time of a window do not fit in a layout, its slots contain kEmptySlot, and the
+// generator reserves nothing from them.
 //
-// Protocol between Reserve and ChangeWindow:
+// Reserve and ChangeWindow follow this protocol:
 //
 //   Reserve                            ChangeWindow (one caller at a time)
 //     load word                          store window: closed
@@ -20,24 +20,26 @@
 //     load window                        store window: [start, end)
 //     compare-and-swap word
 //
-// Reserve loads the word first. A change after this load stores another word, and the
-// compare-and-swap fails. If the word is already the new one, the window loaded after it is closed
-// or new. So a number lies in the window in force at its reservation, wherever Reserve and
-// ChangeWindow pause. Moving an open window's end takes one store by the one caller.
+// Reserve loads the word before the window. If ChangeWindow stores another word after this load,
+// the compare-and-swap fails. If Reserve loads the new word, it then loads the closed or the new
+// window. So wherever Reserve and ChangeWindow pause, a number lies in the window that is in force
+// at its reservation. To move the end of an open window, its only caller stores the window once.
 //
-// Reserve is safe against ABA only if no slot's word repeats. Windows therefore never go back in
-// time: ChangeWindow refuses a window that starts before earliest() of the last window, which a
-// closed window keeps. Otherwise the word before a window, the last number of the tick before it,
-// could equal a word of a former window, and a Reserve paused since then would succeed.
+// Reserve is safe against ABA only if the word of a slot never repeats. So windows never go back in
+// time: ChangeWindow refuses a window that starts before earliest() of the last window, even if
+// that window is closed. Otherwise the word with which a window begins (the last number of the tick
+// before it) could equal a word of a former window. Then a Reserve that had paused since that
+// window would succeed.
 //
-// After a seal, the next window starts at the last second used + 2 or later. So the word before it
-// is in a later second than every word of the sealed window and the word before that window.
+// After a seal, the next window starts two or more seconds after the last second used. So it begins
+// with a word of a later second than all words of the sealed window, and than the word with which
+// that window began.
 //
-// The rule holds for each node id separately, because a word has its node id. So a server that uses
-// several ranges of node ids in turn keeps the earliest second of each range. When the server
-// returns to a range, it may go back in time, but never to a former second of that range. The
-// window's word may then repeat with other node ids. A Reserve that paused meanwhile has a former
-// word, and fails whatever window it loads.
+// The rule holds for each node id separately, because a word contains its node id. So a server that
+// uses several ranges of node ids in turn remembers earliest() for each range. When the server
+// changes the range, it may go back in time, but not to a used second of the new range. Then a
+// window may repeat under other node ids. A Reserve that paused during the change holds a word of
+// the former node ids, so its compare-and-swap fails with any window.
 //
 // kEmptySlot may repeat: the generator reserves nothing from it.
 
@@ -61,7 +63,7 @@ struct Window {
     // Returns the earliest start of the next window, whether this one is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // Returns the window as two unsigned halves of 32 bits, which hold every second of an
+    // Returns start and end in two unsigned halves of 32 bits, which can hold every second of an
     // identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
@@ -74,9 +76,9 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// The word of a slot without a window: in new shared memory, after SealWindow, and where
-// ChangeWindow finds that a layout cannot hold the window. No window has or follows this number,
-// because windows start at tick 1 or later and a sequence has at least one bit.
+// A slot without a window has this word: in new shared memory, after SealWindow, and if a layout
+// cannot hold the window. No slot reaches or begins with this number, because windows start at tick
+// 1 or later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -101,12 +103,12 @@ struct Reservation {
     Window window;      // the window that decided
 };
 
-// Makes one step from the slot's `word`. Reserves 1 to `wanted` numbers, all of one tick, or none.
+// Computes the reservation after the slot's `word`: 1 to `wanted` numbers of one tick, or none.
 //
-// If the clock is behind the slot's tick, the slot continues in its tick: used numbers cannot
-// recur, and a small step of the clock back costs nothing.
+// If the clock is behind the slot's tick, the slot continues in its own tick. So used numbers
+// cannot repeat, and a small step back of the clock causes no wait.
 //
-// Always inline, so that a constexpr layout folds away beside others.
+// Always inline, so that the compiler optimizes each constexpr layout.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              Tick now, Window window,
                                                              uint32_t wanted) noexcept {
@@ -133,7 +135,7 @@ struct Reservation {
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
-        // ChangeWindow stored this word: numbers are left, but the window has yet to start.
+        // ChangeWindow stored this word. Numbers are left, but the window has not started yet.
         reservation.outcome = Outcome::kBeforeWindow;
         return reservation;
     } else {
@@ -162,13 +164,14 @@ struct Reservation {
     return reservation;
 }
 
-// Returns whether a reservation is so near its window's end that the server should extend it.
+// Returns whether a reservation is so near the end of its window that the server should extend the
+// window.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Returns whether the clock is so far behind a reservation, or behind what prevented it, that the
-// server may use another range of node ids.
+// Returns whether the clock is so far behind the slot or the window that the server may use another
+// range of node ids.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -181,15 +184,15 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
     return behind > 0 && Ms{behind.count * layout.unit} > skew;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Lock-free; safe
-// against any number of concurrent Reserve and one ChangeWindow.
+// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Lock-free. Any
+// number of processes may call Reserve at the same time, and one may call ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
                     uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // The clock is read after the word. So if `now` is before the word's tick, the clock
-        // stepped back; the process was not slow.
+        // This reads the clock after the word. So if `now` is before the word's tick, the clock has
+        // stepped back.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
@@ -201,20 +204,19 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to the word of a slot that has used nothing of a window: all earlier ticks count as
-// used. False if the window begins before the layout's tick 1 or after its last, or the node id
-// does not fit.
+// Sets *word to the word with which a slot begins a window: all earlier ticks count as used.
+// Returns false if the layout cannot hold the node id, or if the window begins before tick 1 or
+// after the last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Returns the reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if
-// the window was changing. A layout that holds every node id up to `last_node`, the last one that
-// the slots may get, holds the window. For other layouts, a window that is the same before and
-// after was open all the time, unless windows repeat. Windows never repeat under leases or with one
-// range of node ids.
+// Returns why Reserve found kNoWord: true if the layout cannot hold the window, false if the window
+// was changing. The layout can hold the window if it can hold `last_node`, the last node id that
+// the slots may get. Otherwise the window was open all the time if it is the same before and after.
+// Only with several ranges of node ids might it have repeated in between.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -225,7 +227,8 @@ bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWor
            !WordBefore(layout, Window::FromWord(seen), last_node, &word);
 }
 
-// The slots of one layout: `slot(i)` is the i-th slot's atomic word, for i below layout.Slots().
+// Describes the slots of one layout: `slot(i)` is the atomic word of slot i, for i below
+// layout.Slots().
 template <typename SlotAt>
 struct SlotSet {
     const Layout& layout;
@@ -235,9 +238,9 @@ template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
-// gets none if its layout cannot hold the window and all the node ids. Closes the window and
-// returns false if no set can hold it, or if the new window starts before earliest(). One caller at
-// a time. The server must never have had the pair of node ids and window before.
+// gets no words if its layout cannot hold the window and all node ids. If no set can hold them, or
+// if the new window starts before earliest(), closes the window and returns false. Only one process
+// may call this at a time. The server must never have used this window with these node ids before.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
@@ -278,10 +281,10 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 
 inline constexpr Second kNotUsed{-1};
 
-// Closes the window and prevents further reservations in it by any set. Every number reserved in
-// it, now or later, lies in seconds up to the result, or kNotUsed if there is none. A concurrent
-// compare-and-swap either came first, and counts, or fails. One caller at a time, as with
-// ChangeWindow, and with the same sets.
+// Closes the window, so that no set reserves further numbers in it. Returns the last second in
+// which a number of the window was reserved, or kNotUsed. A concurrent compare-and-swap either
+// succeeds before and counts, or fails. Call this with the same sets as ChangeWindow; only one
+// process may call either at a time.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

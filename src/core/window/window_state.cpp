@@ -1,4 +1,4 @@
-// Codes the state's format on disk, and decides by it on a start, a reload and a change of range.
+// Encodes and decodes the state. Decides by it about a start, a reload and a change of range.
 
 #include "core/window/window_state.h"
 
@@ -28,7 +28,7 @@ constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
-// CRC-32C of each byte: reflected polynomial 0x82f63b78 (RFC 3720, 12.1).
+// The table has the CRC-32C of each byte. The reflected polynomial is 0x82f63b78 (RFC 3720, 12.1).
 constexpr auto kCrcOfByte = [] {
     std::array<uint32_t, 256> table{};
     for (uint32_t byte = 0; byte < 256; byte++) {
@@ -46,7 +46,7 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     return ~crc;
 }
 
-// Writer and Reader visit fields of 8 and 4 bytes, the least significant byte first.
+// Writer and Reader write and read fields of 8 and 4 bytes, the least significant byte first.
 class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
@@ -184,7 +184,7 @@ constexpr bool IsValid(const WrittenEnd& written) {
     return IsValid(written.nodes) && written.end <= kMaxEnd;
 }
 
-// Returns the smallest range that covers both, with the later end.
+// Returns the smallest range that covers both ranges, with the later end.
 constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
     const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
     const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);
@@ -444,7 +444,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
     if (before.count == 0 || after.count == 0)
         return SecretsChange::kNone;
-    // The number of generations that own seconds below the end, at least the first.
+    // This is the number of generations that own seconds before the end, at least 1.
     const auto begun = [end](const SecretRecords& secrets) {
         uint32_t count = 1;
         while (count < secrets.count && secrets.records[count].from < end)

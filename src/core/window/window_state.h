@@ -1,16 +1,17 @@
-// Encodes the state that a server keeps about its windows, and decides by this state.
+// Encodes the state that a server keeps about its windows, and makes the decisions that depend on
+// it.
 //
 // For each range of node ids the state has a second ("written end") before which this data
 // directory may have issued identifiers. The server writes the state before it uses the window that
 // the state announces. So this data directory never issues an identifier under these node ids at or
 // beyond the written end, even if the server crashes.
 //
-// Other servers may have issued identifiers under the same node ids since: a copy of the directory,
-// a server promoted in place of this one, one configured with these node ids, or this directory
-// itself before its disk was rolled back. The state cannot know of those servers. But each of them
-// stopped before this server started, and all clocks differ by less than the tolerated difference.
-// So a start holds off for this difference, unless the state proves that no other server ran in
-// between; see PlanStart.
+// Since then, other servers may have issued identifiers under the same node ids: a copy of the
+// directory, a server promoted in place of this one, a server configured with these node ids, or
+// this directory before somebody rolled its disk back. The state cannot know of those servers. But
+// each of them stopped before this server started, and all clocks differ by less than the tolerated
+// difference. So a start holds off for this difference, unless the state proves that no other
+// server ran in between; see PlanStart.
 
 #pragma once
 
@@ -37,7 +38,8 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// A server's static node ids are consecutive ranges of one size. ChooseRange chooses one to use.
+// The static node ids of a server form consecutive ranges of one size. ChooseRange chooses the
+// range to use.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -51,7 +53,7 @@ struct NodeRanges {
         RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
         return {first.first, count * first.count};
     }
-    // Returns the index of this range; `count` if it is none of these.
+    // Returns the index of this range, or `count` if there is no such range.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
         while (i < count && At(i) != nodes)
@@ -62,7 +64,7 @@ struct NodeRanges {
 
 struct WrittenEnd {
     NodeRange nodes;
-    Second end;  // the first second not announced
+    Second end;  // the first second that no window has announced
 
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
@@ -85,8 +87,8 @@ struct Origin {
     friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-// What other servers may know of a secret: its fingerprint (pg/secret/secret.h) and its first
-// second, 0 for the first secret.
+// Holds what other servers may know of a secret: its fingerprint (pg/secret/secret.h) and its first
+// second, which is 0 for the first secret.
 struct SecretRecord {
     uint64_t fingerprint;
     Second from;
@@ -100,9 +102,9 @@ struct SecretRecords {
     SecretRecord records[kMaxGenerations];
 };
 
-// Fingerprints as text for people, coordinators and databases: 16 lower-case hexadecimal digits
-// each. Blanks separate the secrets of a ring. From the second secret on, "@" and the Unix second
-// at which the secret begins follow the digits. Terminated; returns the length.
+// Write fingerprints as text for people, coordinators and databases: 16 lower-case hexadecimal
+// digits each. Blanks separate the secrets of a ring. The second and later secrets also have "@"
+// and the Unix second at which they begin. The functions write a terminator and return the length.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -111,41 +113,41 @@ size_t FormatFingerprints(const SecretRecords& records, char buffer[kMaxFingerpr
 
 enum class SecretsChange : uint8_t {
     kNone,     // does not affect issued identifiers
-    kOther,    // entirely other secrets: issued identifiers no longer decode
+    kOther,    // all secrets differ: issued identifiers no longer decode
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// Decides what happens to identifiers of the seconds before `end` if a server continues under the
-// ring `after`. The server may have issued them under the ring `before`. Below `end` the ring must
-// stay the same: a server may add, remove and move later generations. Only a server that never
-// changed its secret may get an entirely different one.
+// Decides what happens to identifiers of the seconds before `end`, issued under the ring `before`,
+// if the server continues under the ring `after`. Up to `end` both rings must be the same. Later
+// generations may be added, removed or moved. A server that never changed its secret may get an
+// entirely different one.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// Returns the second from which the ring `after` lacks a secret, 0 if it lacks none. The ring
-// `before` lacked a secret from the second `differs_from` on. The result is 0 if the two rings'
-// secrets differ from that second on: only a coordinator knows whether the new secret is right.
+// Returns the second from which the ring `after` lacks a secret, or 0 if it lacks none. The ring
+// `before` lacked a secret from the second `differs_from` on. If the two rings differ from that
+// second on, returns 0: only a coordinator knows whether the new secret is the right one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Returns whether a ring that lacks a secret from the second `decode_horizon` on reads this number
-// as the whole ring does. Numbers that stand for seconds belong to the first secret.
+// Returns whether a server that lacks a secret from the second `decode_horizon` on certainly reads
+// this number correctly. Numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
-// A running server continues under the ring `after` instead of `before`.
+// Describes the request to continue a running server under the ring `after` instead of `before`.
 struct Reload {
     SecretRecords before;  // none: the server lost its secrets in a crash
     SecretRecords after;
-    bool issues;        // whether the server makes identifiers, or would on request
+    bool issues;        // the server issues identifiers, or would if a session asked
     bool leased;        // under leased node ids
-    Second leases_end;  // under leased node ids: the last end of its leases
+    Second leases_end;  // the last end of its leases, if `leased`
 
-    // The latest time that this server's clock has shown, even if the clock was set back, and the
-    // tolerated difference of clocks.
+    // These are the latest time that this server's clock has shown, and the tolerated difference of
+    // clocks.
     WallMs wall_ms;
     Ms skew;
 
@@ -168,7 +170,8 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The range of the tolerated difference of clocks: the setting can change while a server runs.
+// The smallest and the largest tolerated difference of clocks, a setting that can change while a
+// server runs.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -181,49 +184,51 @@ struct SkewRange {
     friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
 };
 
-// How far the written end is ahead of the clock's second; a crash costs at most this much. The
-// server extends the window in the window's last second, so it writes once in two seconds.
+// The written end is this far ahead of the clock's second. A crash wastes at most these seconds.
+// The server extends the window in the window's last second, so it writes every two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// A state remembers this many ranges of node ids, the current one first. If a data directory used
-// more, the last two that are not configured merge to one that covers both.
+// A state remembers this number of ranges of node ids, the current one first. If a data directory
+// uses more, the last two ranges that are not configured become one range that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // This mixes the machine's boot, from which uptime counts, with the last checkpoint's place.
-    // Every run of PostgreSQL in the directory moves it, even without this library. 0: unknown.
+    // This combines the machine's boot, from which uptime counts, with the location of the last
+    // checkpoint. Every run of PostgreSQL moves that location, even without this library. 0 means
+    // unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
-    NodeRange nodes;  // all configured ones; none: the state records no stop
+    NodeRange nodes;  // all configured node ids; none: the state records no stop
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// One attempt to write the state. A run is one life of shared memory. A run draws a random number
-// and counts its attempts from there. A failed attempt counts too, because its write may become
-// visible later. The server moves the number to the marker once the state is durable, and before
-// anything relies on the state. While the marker shows `mark` or still `follows`, everything in use
-// relies on this state or an earlier one.
+// Describes an attempt to write the state. A run lasts as long as its shared memory. It numbers its
+// attempts upwards from a random number. Failed attempts count too, because their writes may become
+// visible later. When the state is durable, and before anything relies on it, the server writes the
+// number to the marker. While the marker shows `mark` or still `follows`, everything in use relies
+// on this state or an earlier one.
 struct WriteRecord {
-    uint64_t mark;     // 0: none; the state then counts as missing
-    uint64_t follows;  // the marker's former value; 0: none
+    uint64_t mark;     // the attempt's number; 0: the state counts as missing
+    uint64_t follows;  // the marker's former value, or 0
 
     uint64_t postmaster;  // the random number of this run's postmaster
-    uint64_t boot[2];     // of the machine; 0: the postmaster lacked the directory's lock
+    uint64_t boot[2];     // the machine's boot; 0: the postmaster lacked the directory's lock
     UptimeMs uptime_ms;   // at the attempt
 
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
 };
 
-// The marker of the last write in a directory (pg/window/run_marker.h): the number of the write in
-// 8 bytes, in the machine's byte order, since the marker never leaves the machine. 0 if malformed.
+// Reads the marker of a directory (pg/window/run_marker.h): 8 bytes with the number of the last
+// write, in the machine's byte order because the marker stays on the machine. Returns 0 if it is
+// malformed.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// The holder chooses this random number for each acquisition. Only the holder of a lease knows both
+// The holder chooses a random number for each acquisition. Only the holder of a lease knows both
 // this number and the lease's id.
 struct Incarnation {
     uint64_t words[2];
@@ -231,7 +236,7 @@ struct Incarnation {
     friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
 };
 
-// The holder keeps its lease in this form, in memory and on disk; see core/lease/lease_holder.h.
+// The holder keeps its leases in this form, in memory and on disk; see core/lease/lease_holder.h.
 struct Lease {
     int64_t id;  // 0: no lease
     Incarnation incarnation;
@@ -240,8 +245,9 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // When the holder asked the coordinator, and when a lease that started at this moment would
-    // end. The lease may start later, so it ends at `lasts_until_ms` or later by every clock.
+    // The holder asked the coordinator at `asked_at_ms`. A lease that started at this moment would
+    // end at `lasts_until_ms`. The lease may start later, so it ends at that time or later by every
+    // clock.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -254,31 +260,33 @@ struct Lease {
     }
 };
 
-// A holder has the lease whose node ids are in use, and the next lease.
+// A holder has at most the lease whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses Linux' identifier of a boot: a lower-case UUID and a line break. Zeros if malformed.
+// Parses the boot id of Linux: a lower-case UUID and a line break. Returns zeros if it is
+// malformed.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;
-    SecretRecords secrets;  // of the server that wrote this
-    // By a coordinator's word, this server lacks a secret from this second on; 0: it lacks none.
-    // See DiffersFrom.
+    SecretRecords secrets;  // the secrets of the server that wrote this
+    // A coordinator said that this server lacks a secret from this second on. 0: it lacks none. See
+    // DiffersFrom.
     Second differs_from;
-    SkewRange skew;  // since the start of the server that wrote this; with a stop, its smallest is
-                     // the value then
-    Stop stop;       // of the writer of ends[0], whose end is then exact
+    SkewRange skew;  // since the start of the server that wrote this; after a stop,
+                     // skew.smallest_ms is the value at the stop
+    Stop stop;       // if there is one, ends[0] is exact
     WriteRecord write;
-    // This state's run took or resumed these leases. Up to the end of each lease, `secrets` are
-    // those of its grant.
+    // The run that wrote this state was granted these leases, or resumed them. Up to the end of
+    // each lease, `secrets` are the secrets of its grant.
     Lease leases[kMaxLeases];
-    // This second follows the hold-off of this directory's last unproven start. Before this second,
-    // other servers may have used any common node ids.
+    // The hold-off of this directory's last unproven start ended before this second. Other servers
+    // may have used the same node ids in earlier seconds.
     Second floor;
-    // At this second a start found that this directory is a copy. The state keeps this until the
-    // operator acknowledges the copy. A start in a further copy sets it again. 0: no such copy.
+    // A start found at this second that this directory is a copy. The value stays until the
+    // operator acknowledges the copy. A start in a further copy sets it again. 0 means that there
+    // is no such copy.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -289,30 +297,30 @@ struct WindowState {
     // Returns the first second at which a window of these static node ids may open.
     Second OpensAt(const NodeRange& nodes) const noexcept;
 
-    // Returns the first second later than every identifier of this state, under any node ids.
+    // Returns the first second after all identifiers of this state, under any node ids.
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
-    // Records the end in first place. Call and write this before opening the window of these node
-    // ids, or moving its end. A new window begins at or after every end written for its node ids.
-    // `configured` are the server's ranges, whose ends never merge.
+    // Puts the end of the window into ends[0]. Call this and write the state before you open a
+    // window of these node ids, or move its end. A new window begins at or after every end written
+    // for its node ids. `configured` are the server's ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
     // Records that others may have used these node ids before `end`.
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
-    // Call and write this when the last announced window is over, and nothing was or will be used
-    // in it from `end` on; 0: nothing at all. Takes back only this window's announcement.
+    // Call this and write the state after the last announced window, if nothing was or will be used
+    // in it from `end` on (0: nothing at all). Takes back only the announcement of this window.
     void TakeBack(Second end) noexcept;
 
     // Only TakeBack lowers an end, and never below the end that was written when the window opened.
-    // These fields belong to the last announced window, which has ends[0]. These fields exist only
-    // in memory: a state read from disk takes nothing back.
-    Second announced_start{};  // 0: there is no announcement, or the server took it back
+    // These two fields belong to the last announced window, whose end is ends[0]. They exist only
+    // in memory, so a state read from disk takes nothing back.
+    Second announced_start{};  // 0: no announcement, or the server took it back
     Second end_before{};       // the written end of its node ids when the window opened
 
-    // Returns the place of these node ids' end. Makes room for a new end.
+    // Returns the index of the end for these node ids. Makes room for it if it is new.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
@@ -334,17 +342,18 @@ enum class StateError : uint8_t {
     kWrongContent,  // the checksum is right, the content impossible
 };
 
-// English for messages, without a final period.
+// Returns the text for messages: English without a final period.
 const char* StateErrorText(StateError error) noexcept;
 
-// Little-endian bytes; the last four are the CRC-32C (RFC 3720, appendix B.4) of the others.
+// The bytes are little-endian. The last four are the CRC-32C (RFC 3720, appendix B.4) of all
+// others.
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// What a start found on disk, for the log; see PlanStart.
+// Names what a start found on disk, for the log; see PlanStart.
 enum class Finding : uint8_t {
-    kOwn,            // this directory's own state
-    kFirstUse,       // no server ever used the directory for identifiers
+    kOwn,            // the state of this directory
+    kFirstUse,       // no server has made identifiers in the directory
     kUnreadable,     // corrupt, truncated or lost
     kOtherSystem,    // another system identifier
     kOtherTimeline,  // promotion or point-in-time recovery
@@ -359,30 +368,31 @@ struct Moment {
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;            // all configured ones; none if node ids are leased
-    uint32_t leased_nodes = 0;  // how many it leases; 0: none
+    NodeRange nodes;            // all configured node ids; none if the server leases
+    uint32_t leased_nodes = 0;  // number of node ids that it leases; 0: none
 
-    // The same postmaster has run this directory before: a crash ended shared memory.
+    // True after a crash that ended shared memory, when the same postmaster runs the directory
+    // again.
     bool after_crash_restart = false;
 
-    // `boot` as in Stop; the moment from which the hold-off counts, see SetTime.
+    // `boot` is as in Stop. The hold-off counts from this uptime and wall clock; see SetTime.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
 
     uint64_t marked;  // the mark of the last write in this boot; 0: unknown
-    SkewRange skew;   // tolerated difference of clocks, from the start of the server on
+    SkewRange skew;   // tolerated difference of clocks since the start of the server
 
-    // As in WriteRecord; `now_ms` is the present.
+    // These fields are as in WriteRecord. `now_ms` is the present uptime.
     uint64_t postmaster = 0;
     uint64_t machine_boot[2] = {};
     UptimeMs now_ms{};
-    bool locked = false;  // the postmaster has the directory's lock, and no former run lives
+    bool locked = false;  // the postmaster has the directory's lock, and no earlier run is alive
 };
 
-// Sets the moment from which the hold-off counts: the server's start, or the present if the server
-// may have been promoted since, because another server ran until the promotion. If the wall clock
-// was ahead at the start and set right since, it sets the present: others ended before the start.
+// Sets the moment from which the hold-off counts: the server's start. If the server may have been
+// promoted since, it is the present, because another server ran until the promotion. If the wall
+// clock was set back since the start, wall_ms is the present.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -391,18 +401,20 @@ struct StartPlan {
     SecretsChange secrets;
     UptimeMs opens_at_ms;   // windows may open after this uptime; see MayOpen
     Second held_off_until;  // the first second after the hold-off, proven or not
-    WindowState state;      // the server continues from this: origin, secrets, ends, floor; no stop
+    WindowState state;      // the server continues from this state, which has no stop
 };
 
-// See WindowState::copied_at. `found` is on disk in the directory `own`; `now` is the present.
+// Returns the new copied_at (see WindowState) if a start in the directory `own` finds the state
+// `found` at the second `now`.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
-// Decides when a server with static node ids may open windows after a start. `error` is the state's
-// error; `found` is valid only with kNone.
+// Decides when a server with static node ids may open windows after a start. `found` is valid only
+// if `error` is kNone.
 //
-// A window opens at or after the written end of each of its node ids, and after the tolerated
-// difference has passed since the start, by the wall clock and by the uptime. So it opens after all
-// seconds that other servers used, and the proof below holds whatever the wall clock does.
+// A window opens at or after the written end of each of its node ids. It also opens only when the
+// tolerated difference has passed since the start, both by the wall clock and by the uptime. So it
+// opens after all seconds that other servers used, and the proof below holds whatever the wall
+// clock does.
 //
 // If the clock is right at the start, the hold-off ends after all seconds that other servers used.
 // The operator may set the clock back afterwards. So every later window begins at or after the end
@@ -413,19 +425,20 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // other server has issued anything if less than the tolerated difference passed from the stop to
 // this start. The proof requires a stop of this directory, this boot and all of these node ids.
 // This stop is the last write of all. If a later write exists, the disk was rolled back to this
-// stop, and another run may have opened a window. The proof excludes other runs of PostgreSQL since
-// the stop: a coordinator may have leased unused node ids. Both clocks must agree, because a
-// virtual machine's uptime omits the time for which its host paused it.
+// stop, and another run may have opened a window. The proof also requires that PostgreSQL has not
+// run here since the stop, because a coordinator in it may have leased unused node ids. Both clocks
+// must agree, because the uptime of a virtual machine does not count while its host pauses it.
 //
-// Other servers hold off by their own tolerated difference, which may have changed over time. Of
-// this server's values in the stopped run and since this start, the proof uses the smallest. The
-// hold-off uses the largest.
+// Other servers hold off by their own tolerated difference, which may have changed. The proof uses
+// the smallest of this server's values in the stopped run and since this start, and the hold-off
+// uses the largest.
 //
 // No window may open while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Returns whether a start outside recovery resumes a lease of the state on disk, from the written
-// end of its node ids on. docs/design.md, "Resuming a lease", gives the reasons.
+// Returns whether a start outside recovery resumes a lease of the state on disk. It then uses the
+// lease from the written end of its node ids on. docs/design.md, "Resuming a lease", gives the
+// reasons.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Returns whether a window may open at this second and uptime; see OpensAt and StartPlan.
@@ -434,30 +447,30 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
-// Returns the range used last, or the first range if the state names none of them.
+// Returns the index of the range that was used last, or 0 if the state contains none of the ranges.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
-// Chooses the range to use at the second `now` in place of `in_use`, whose words and written end
-// are ahead of the clock. Of the ranges that may open a window now, it takes the lowest unused one,
-// or else the one used longest ago. `earliest` has the first second at which the slots allow a
-// window in each range (generator.h). Returns `ranges.count` if no range may open.
+// Chooses the range to use from the second `now` on in place of `in_use`, whose words and written
+// end are ahead of the clock. Returns the lowest unused range that may open a window now, or else
+// the range that was used longest ago, or else `ranges.count`. `earliest` has the first second at
+// which the slots allow a window of each range (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Does the work of PlanStart for a leasing server: returns the first second at which a window of
-// these node ids may open. The lease excludes other servers. This directory itself may have used
-// the node ids as static ones, under a clock that was ahead.
+// Returns the first second at which a leasing server may open a window of these node ids. The lease
+// excludes other servers. But this directory may have used them as static node ids, under a clock
+// that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
-// Decides whether a running server may add secrets; `state` is null while unknown. The caller opens
-// and extends no window until the server has added the secrets.
+// Decides whether a running server may add secrets. `state` is null if it is not known. The caller
+// must not open or extend a window until the server has added the secrets.
 //
-// An added secret must not affect existing identifiers. So it begins at or after every written end,
-// for this server's identifiers. With static node ids it begins after the present + skew, for other
-// servers' identifiers. With leased node ids it begins at or after the last lease's end: for a
-// later second, the coordinator grants no lease to a holder with another secret. So a leasing
-// server that stopped because it lacked the secret may get the secret late.
+// An added secret must not affect existing identifiers. So it must begin at or after every written
+// end, because of this server's identifiers. Because of other servers' identifiers, it must begin
+// after the present + skew, or if node ids are leased, at or after the last lease's end. For later
+// seconds, the coordinator leases only to holders with the secret. So a leasing server that stopped
+// because it lacks a secret may still get this secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
