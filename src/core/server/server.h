@@ -9,16 +9,16 @@
 //   a worker           Looked, once after a start
 //   the postmaster     MakeMemory; Stop, at its exit, when all its children are gone
 //
-// There is one lock, the window lock. Only under it do processes
+// There is one lock, the window lock. A process must have it to
 //
 //   - open, extend and seal the window, and change leases,
 //   - read and write the state on disk, and change ServerMemory,
 //   - add secrets.
 //
-// Each write contains the whole state, and moves the marker before anything relies on the state.
-// The postmaster has no locks and needs none for its calls. Slots' words, the window's word and the
-// number of secrets are atomic: processes read them without the lock. Processes without the lock
-// read a copy of the leases (ShowLeases).
+// A write contains the whole state. Nothing relies on the state before the write has moved the
+// marker. The postmaster cannot take locks, and its calls need none. The words of the slots, the
+// word of the window and the number of secrets are atomic, so processes read them without the lock.
+// Processes without the lock read a copy of the leases (ShowLeases).
 //
 //   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
@@ -30,9 +30,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// A process finds an added secret when it reserves a number in a second announced after the
-// addition. AddSecrets publishes the ring before it releases the lock, a later lock publishes the
-// window, and the process reads the ring after it reserves the number.
+// A process sees an added secret if it reserves a number in a second that was announced after the
+// addition: AddSecrets publishes the ring before it releases the lock, a later holder of the lock
+// publishes the window, and the process reads the ring after it has reserved the number.
 
 #pragma once
 
@@ -49,23 +49,23 @@
 namespace randflake {
 
 // If the wall clock jumps ahead of the clock that never steps by more than this, the server waits
-// for the operator: it cannot take back windows in the far future.
+// for the operator, because it could not take back a window in the far future.
 inline constexpr Seconds kMaxClockJump = 86400;
 
-// The delay between a failed write or read and the next attempt to extend.
+// After a failed write or read, the next attempt to extend the window follows after this delay.
 inline constexpr Ms kRetryInterval = 200;
 
-// Why the last attempt to open or extend the window failed.
+// Says why the last attempt to open or extend the window failed.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
-    kNotYet,       // it may not open before `second`
+    kNotYet,       // the window may not open before `second`
     kClockJumped,  // the clock has jumped `jump` seconds ahead
-    kFileFailed,   // reported by the environment
+    kFileFailed,   // the environment has reported a failure
     kSecrets,  // the state on disk refuses this server's secrets; `second` is the state's last end
     kNoRange,  // the clock is behind, and no range of node ids may open before `second`
     kNotLooked,  // a coordinator in a database of this server may have leased its node ids
-    kLeased,     // such a coordinator has, or may have, leased them up to `second`
+    kLeased,     // such a coordinator may have leased them up to `second`
 };
 struct WindowTrouble {
     WindowProblem problem;
@@ -75,12 +75,13 @@ struct WindowTrouble {
 
 enum class LeaseOpening : uint8_t {
     kOpened,  // the next lease is the open one now
-    kNotYet,  // there is no next lease, it is early, or the disk failed
+    kNotYet,  // there is no next lease, its time has not come, or the disk failed
     kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
 };
 
-// These are the core's decisions outside Server. An environment names the type that decides, and
-// Server creates an object of this type. Each type of the simulation breaks one rule.
+// Collects the decisions of the core outside Server. An environment names this type or another one,
+// and Server creates an object of the named type. In the simulation, each other type breaks one
+// rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -127,58 +128,61 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster's memory outlasts shared memory. After a crash of a backend the server must not
-// accept a clock that has jumped: that takes a restart. It must remember a promotion.
+// The postmaster's memory outlasts shared memory. After a crash of a backend, the server must still
+// refuse a clock that has jumped, which only a restart makes it accept. It must also remember a
+// promotion.
 struct PostmasterMemory {
-    uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
+    uint64_t machine_boot[2];  // see WriteRecord; set before the first MakeMemory
     bool started;
     Moment started_at;
-    bool began_in_recovery;    // so it may have been promoted since
-    bool after_crash_restart;  // shared memory was lost in a crash
-    uint64_t number;           // random; 0: none
-    bool locked;               // holds the directory's lock; see Resumes
+    bool began_in_recovery;    // the server may have been promoted since
+    bool after_crash_restart;  // a crash ended the former shared memory
+    uint64_t number;           // WriteRecord::postmaster; 0: none
+    bool locked;               // the postmaster has the directory's lock; see Resumes
 };
 
-// Shared memory of a server, beside slots and window. All zero means that the server knows nothing.
+// The shared memory of a server, except slots and window. If all bytes are zero, the server knows
+// nothing.
 template <typename Holder>
 struct ServerMemory {
-    // MakeMemory writes these fields. Processes read them without the lock.
+    // MakeMemory writes these fields, and processes read them without the lock.
     bool leased;
-    NodeRanges ranges;  // of leased ones only the count
+    NodeRanges ranges;  // only the count if node ids are leased
     uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
-    // The window lock protects the rest.
-    bool loaded;        // the state on disk was read; the next fields are valid
-    WindowState state;  // the next write has this and its announcement
-    uint64_t run;       // of the last attempt to write it; see WriteRecord
-    uint64_t marked;    // the marker's value unless another process moved it
-    bool dirty;         // the disk lacks the state's differs_from
+    // The window lock protects all further fields.
+    bool loaded;        // the server has read the state, so the next fields are valid
+    WindowState state;  // the next write adds its announcement to this state
+    uint64_t run;       // number of the last attempt to write; see WriteRecord
+    uint64_t marked;    // the marker's value, unless another process moved the marker
+    bool dirty;         // the disk lacks state.differs_from
 
-    // The finding on disk, and when it allows static node ids to open; see PlanStart.
+    // What the start found on disk, and when a window of static node ids may open; see PlanStart.
     StateError found;
     WindowState found_state;
     Start start;
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // The range of static node ids in use, and the first second at which the slots allow a window
-    // in each range. While a window is open, the window's word has this second for the range in
-    // use.
+    // The range of static node ids in use, and for each range the first second at which the slots
+    // allow a window. While a window is open, the word of the window has this second for the range
+    // in use.
     uint32_t range;
     Second earliest[kMaxRanges];
 
-    // After an unproven start static node ids stay closed until a worker looks at this server's
-    // databases. `free_at` is its result: when each range's leases end (core/lease/pool_look.h).
+    // After an unproven start the server opens no window of static node ids until a worker has
+    // looked into this server's databases. The worker finds when the leases of each range end:
+    // `free_at` (core/lease/pool_look.h).
     bool proven;
     bool looked;
     Second free_at[kMaxRanges];
 
     SteadyMs retry_at_ms;  // the server extends no window before this
 
-    Holder holder;           // its open lease has the window
-    bool keeps_leases;       // a worker left them in the state at its end
-    uint32_t named_secrets;  // in the last request
+    Holder holder;           // the window lies in its open lease
+    bool keeps_leases;       // the worker left the leases in the state when it ended
+    uint32_t named_secrets;  // number of secrets in the last request
 };
 
 struct LeaseQuestion {
@@ -188,14 +192,14 @@ struct LeaseQuestion {
 
 struct ReloadResult {
     bool state_known;  // false: the server could not read the state and decided nothing
-    ReloadPlan plan;   // without an error the server added the secrets
+    ReloadPlan plan;   // if it has no error, the server added the secrets
     Reload reload;
-    Second written_end;  // the state's last one
+    Second written_end;  // the last end in the state
 };
 
-// The calls of an environment. Calls marked with * may not return: in PostgreSQL an error leaves
-// them by a jump. The jump releases the lock and loses everything since the last change of
-// ServerMemory. Such a jump is always safe. Nothing here is virtual, allocates or has destructors.
+// Lists the calls of an environment. In PostgreSQL, an error may leave the calls marked with * by a
+// jump, which releases the lock. Then all changes since the last change of ServerMemory are lost.
+// Such a jump is always safe. Nothing here is virtual, allocates or has destructors.
 
 // The postmaster's calls, without the lock.
 template <typename Env>
@@ -206,7 +210,8 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with a SlotSet for each layout of numbers.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // The tolerated clock difference: its value now, and its range since the postmaster's start.
+    // Return the tolerated difference of clocks: the present value, and the range since the
+    // postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * Reports a failure and then returns false.
@@ -214,22 +219,23 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // * Moves the marker to *mark. If that fails, removes the marker and sets *mark to 0. Returns
     // false if the marker may still show another mark.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
-    // Takes the directory's lock unless a process other than this postmaster's children has it. If
-    // the argument is true, creates the locked file if it is missing.
+    // Takes the directory's lock unless a process other than this postmaster and its children has
+    // it. If the argument is true, creates the locked file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Whether this process holds the lock; whether it is the postmaster and has no children.
+    // Return whether this process holds the lock, and whether it is the postmaster and has no
+    // children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// Further calls of the other processes.
+// These are the further calls of the other processes.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // The layout in seconds that windows use.
+    // Returns the layout of seconds that windows use.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *
@@ -243,13 +249,14 @@ concept Environment = UnlockedEnvironment<Env> &&
     // * These report a failure and then return false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
-    // Reads without creating files.
+    // Like ReadState, but creates no files.
     { env.LookAtState(read, error) } -> std::same_as<bool>;
 
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
-    // The second up to which this server decodes for certain, in shared memory; 0: unknown.
+    // Return and set, in shared memory, the second up to which this server decodes correctly for
+    // certain. 0 means unknown.
     { env.DecodeHorizon() } -> std::same_as<Second>;
     env.SetDecodeHorizon(Second{});
 
@@ -297,8 +304,8 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // Writes the exact end of the static window at a clean stop, after the exit of all children.
-    // `boot` is what the next start will find if nothing changes in between.
+    // Writes the exact end of the window of static node ids at a clean stop, after the exit of all
+    // children. The next start finds the same `boot` if nothing changes in between.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -311,7 +318,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // A proof ignores earlier tolerances: other servers hold off from a start after this stop.
+        // Earlier tolerances do not affect the proof, because other servers hold off from a start
+        // after this stop.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -319,9 +327,10 @@ public:
 
     // --- sessions
 
-    // If the clock requires it and no other process is at work: opens the window, moves its end, or
+    // If the clock requires it and no other process does so: opens the window, moves its end, or
     // continues under the next lease or another range of static node ids. Returns true if any
-    // process changed the window: another attempt may succeed. Only outside recovery.
+    // process has changed the window, so that the caller can try again. Call this only outside
+    // recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -342,13 +351,13 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        // After a clock was set back, it no longer shows how far other servers' clocks are ahead.
+        // A clock that was set back does not show how far other servers' clocks are ahead.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add a secret that others already use.
-        // Such a server has generated nothing since its start. The server checks the state before
-        // its first window opens.
+        // A standby, or a server that lost its secrets, may add a secret that other servers already
+        // use, because it has generated nothing since its start. It checks the state before its
+        // first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
         // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
@@ -374,8 +383,8 @@ public:
         return result;
     }
 
-    // Returns the first second whose identifiers this server may misread, because a coordinator
-    // reports a secret that it lacks. 0 if the server could not find out.
+    // Returns the first second whose identifiers this server may misread, because it lacks a secret
+    // of a coordinator. Returns 0 if the server could not read the state.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -384,7 +393,8 @@ public:
         return second;
     }
 
-    // Records that the operator knows of the copy in this directory. False if the write fails.
+    // Records that the operator knows that this directory is a copy. Returns false if the write
+    // fails.
     bool AcknowledgeCopy() {
         env_.Lock();
         bool done = EnsureLoaded();
@@ -399,9 +409,10 @@ public:
 
     // --- the worker that looks
 
-    // Coordinators in this server's databases may have leased each range up to `free_at`. The state
-    // keeps this second as a written end, which survives a proven start. The server read the state
-    // before it asked for a look.
+    // Records that coordinators in this server's databases may have leased each range up to
+    // `free_at`. The state keeps this second as a written end, so that it counts even after a
+    // proven start. The server has read the state, because it did so before it asked the worker to
+    // look.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -416,8 +427,8 @@ public:
 
     // --- the lease worker
 
-    // Returns the next request to the coordinator. Returns none while the server cannot read the
-    // state, which may have leases. `fresh` is random, and never used before.
+    // Returns the next request to the coordinator, or none while the server cannot read the state,
+    // because the state may have leases. `fresh` is a new random number.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -439,9 +450,9 @@ public:
         return question;
     }
 
-    // Interprets an answer to the last request. If a session added a secret since, only a refusal
-    // counts: a lease granted without that secret may reach beyond the secret's time. Sets
-    // `declined` to a lease to give back.
+    // Handles the answer to the last request. If a session has added a secret since the request,
+    // only a refusal counts, because a lease without this secret may end after the secret's first
+    // second. Sets `declined` to a lease that the worker must give back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -466,8 +477,8 @@ public:
         return opening;
     }
 
-    // Gives the next lease back as used. Returns none if a session has opened the lease meanwhile,
-    // or if the server cannot write the state without it: then the lease stays.
+    // Returns the next lease, to be given back as used. The lease stays, and the result is empty,
+    // if a session has just opened it or if the server cannot write the state.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -481,7 +492,7 @@ public:
         return release;
     }
 
-    // Returns a copy, for decisions of the worker without the lock.
+    // Returns a copy, so that the worker can decide without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -489,9 +500,9 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases. This server never makes identifiers under the leases
-    // after the returned seconds, unless the state keeps the leases. The state keeps them unless
-    // the worker gives them back. The worker gives back no lease that the state may keep.
+    // Seals the window and forgets the leases. Returns the leases with the last second in which
+    // this server used each. The state keeps the leases unless the worker gives them back, and the
+    // worker gives back no lease that the state may keep.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -511,7 +522,7 @@ public:
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
         }
-        // Earlier use by this data directory counts as used, too.
+        // Earlier use of the node ids by this data directory counts too.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (!struck)
                 *release = {};
@@ -536,7 +547,8 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // Returns the last second of the open window with a reservation, or else the second before it.
+    // Returns the last second of the open window in which a number is reserved, or the second
+    // before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -567,7 +579,7 @@ private:
                                      memory().held_off_until);
     }
 
-    // Creates and announces nothing: a server that does not generate has no state.
+    // A server that does not generate has no state, so this creates no files.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -612,8 +624,8 @@ private:
         return outcome;
     }
 
-    // Returns the next end of a lease's window: as far ahead of the clock as for static node ids,
-    // but at most LatestEnd. Returns 0 if the end may not move: right after a failure, or while the
+    // Returns the next end of a lease's window: as far ahead of the clock as with static node ids,
+    // but at most LatestEnd. Returns 0 if the end may not move, right after a failure or while the
     // server cannot read the state.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
@@ -629,7 +641,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Window window = CurrentWindow();
         const Lease& open = memory().holder.open();
-        // Another process has moved the end, or the clock was set back.
+        // Another process has moved the end, or the clock has stepped back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
         const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
@@ -651,8 +663,8 @@ private:
                });
     }
 
-    // After the end of the open lease, opens the window of the next lease, after every second that
-    // this data directory announced for the next lease's node ids.
+    // Opens the window of the next lease when the open lease has ended. The window starts after all
+    // seconds that this data directory has announced for these node ids.
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
@@ -692,7 +704,7 @@ private:
         const Second limit = SecondsEnd(env_.layout());
         if (now < Second{0} || now >= limit)
             return false;
-        // Another process has moved the end, or the clock was set back.
+        // Another process has moved the end, or the clock has stepped back.
         if (!window.closed() && now + 1 < window.end)
             return memory().ranges.count == 1 || LeaveRange(window, now);
         const Second end = Earlier(now + kWindowSeconds, limit);
@@ -750,8 +762,8 @@ private:
         return none;
     }
 
-    // Without a window, opens one of the range used last. Opens another range if the clock is so
-    // far behind the last range's written end that it must have been set back.
+    // Opens a window of the range used last if there is no window. If the clock is so far behind
+    // the written end of this range that it must have been set back, opens another range.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
@@ -780,8 +792,8 @@ private:
         return OpenRange(range, now, memory().state);
     }
 
-    // With an open window whose end is not near: continues under another range if the clock is
-    // behind the last used second by more than the tolerance. Returns false if this attempt failed.
+    // If a window is open and its end is not near: continues under another range if the clock is
+    // behind the last used second by more than the tolerance. Returns false if the attempt failed.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -792,8 +804,8 @@ private:
         const uint32_t range = AnotherRange(now);
         if (range == memory().ranges.count)
             return false;
-        // There is no window from here on. If the write fails or does not return, the announcement
-        // of the former window stays on disk.
+        // The window is closed from here on. If the write fails or does not return, the end of the
+        // former window stays announced on disk.
         const Second sealed = SealSlots();
         memory().earliest[memory().range] = CurrentWindow().earliest();
         WindowState next = memory().state;
@@ -823,7 +835,8 @@ private:
         return true;
     }
 
-    // Returns what the wall clock would show without changes since the postmaster's start.
+    // Returns the time that the wall clock would show if nobody had set it since the postmaster's
+    // start.
     WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
         return started.wall_ms + (now.uptime_ms - started.uptime_ms);
@@ -831,8 +844,8 @@ private:
 
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
-    // Reads the state on disk, once after a start. Returns false if the server cannot read it, or
-    // if the state refuses the secrets.
+    // Reads the state from disk, once after a start. Returns false if the server cannot read the
+    // state, or if the state refuses the secrets.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
@@ -865,8 +878,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // The next write omits each lease that this start drops: this directory's original may have
-        // that lease.
+        // The next write omits the leases that this start does not resume, because the directory
+        // may be a copy whose original has them.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -877,7 +890,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // What a coordinator reported while the server could not read the state is newer.
+        // A coordinator's report from before this read is newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -903,8 +916,8 @@ private:
         ShowRanges();
     }
 
-    // The tolerated difference of clocks may have changed since the server read the state. Before
-    // the first window, the change counts as if it had been made before the start.
+    // The tolerated difference of clocks may have changed since the server read the state. A change
+    // before the first window counts like a change before the start.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());
@@ -917,8 +930,8 @@ private:
         TakeTimes(plan);
     }
 
-    // Writes the state. No other function does. First the state becomes durable, then the marker
-    // shows the state, then processes may rely on it.
+    // The only function that writes the state. The state becomes durable, then the marker shows the
+    // state, and then processes may rely on it.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
@@ -927,7 +940,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // The lock shows another postmaster whether processes of this one still run.
+        // By the lock, another postmaster sees whether processes of this one still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -950,14 +963,14 @@ private:
         return true;
     }
 
-    // Begins or extends a window, whose end is already on disk. No other function does.
+    // The only function that begins or extends a window. The window's end is already on disk.
     void Publish(const NodeRange& nodes, const Window& next) {
         const Window before = CurrentWindow();
         const bool opens = before.closed() || next.start != before.start;
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        // `marked` is 0 if the marker's move failed: then the environment removed the marker.
+        // `marked` is 0 if the environment could not move the marker, and removed it.
         RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
@@ -972,11 +985,11 @@ private:
         }
     }
 
-    // Changes leases. No other function does. `change(&holder, &window)` changes copies, and
-    // returns whether to keep them. The server writes the result at once. A changed window, its
-    // leases, and removals by `kStrikes` take effect only after a successful write. After a failed
-    // write, any other change stays in memory for the next write, before which no window relies on
-    // it. False if nothing changed.
+    // The only function that changes leases. `change(&holder, &window)` changes copies, and returns
+    // whether to keep them. The server writes the result at once. A changed window, its leases, and
+    // removals by `kStrikes` take effect only after a successful write. After a failed write, other
+    // changes stay in memory for the next write, and no window relies on them before. Returns false
+    // if nothing changed.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
@@ -995,7 +1008,7 @@ private:
             return false;
         if (moved)
             Publish(holder.open().nodes, window);
-        // Promised leases stay, and the window stays within its lease.
+        // The leases on disk stay, and the window stays within its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
