@@ -27,8 +27,7 @@ static inline int backend_number() {
 #endif
 }
 
-// Allocates memory for a setting's value or its parsed form; null when out of memory. PostgreSQL
-// frees this memory with free() before version 16, and with guc_free() since.
+// Allocates memory that PostgreSQL can free as a part of a setting; null when out of memory.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -53,7 +52,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Returns whether the last reload changed or unset this setting with effect at the next start.
+// Returns whether the last reload changed this setting, which takes effect only at the next start.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -66,8 +65,7 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. If the caller collects errors in `context`, saves the error there and returns;
-// PostgreSQL can do this since version 16.
+// Raises an error. Since PostgreSQL 16, returns instead if the caller collects errors in `context`.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else

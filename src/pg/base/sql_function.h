@@ -1,6 +1,5 @@
-// Defines SQL functions in C, and checks the number of columns that they return. A package upgrade
-// replaces the library for all databases, but each database keeps its SQL objects until ALTER
-// EXTENSION UPDATE. Until then a function could write more columns than its row type has.
+// Defines SQL functions in C, and checks their columns: after an upgrade of the library, a database
+// with old SQL objects may expect rows with fewer columns than a function would write.
 
 #pragma once
 
@@ -14,8 +13,8 @@
     }                                         \
     static_assert(true)
 
-// Returns the blessed descriptor of the function's result row, allocated in `context`. Raises an
-// ERROR unless the row has `columns` columns.
+// Returns the function's blessed row type in `context`. Raises an ERROR unless it has so many
+// columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // Raises the same ERROR. For functions that call InitMaterializedSRF instead of result_row.

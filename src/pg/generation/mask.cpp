@@ -1,6 +1,5 @@
-// Defines randflake_mask and randflake_unmask, which convert existing keys to opaque numbers and
-// back. Each label has its own permutation (core/identifier/feistel.h). The permutation's key is
-// derived from the first secret and the label. A session caches the keys of recent labels.
+// Defines randflake_mask and randflake_unmask. Each label has its own permutation
+// (core/identifier/feistel.h), whose key is derived from the first secret. Sessions cache keys.
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
@@ -39,9 +38,8 @@ static bool is_text(const char* utf8, int length) {
     return true;
 }
 
-// Converts the label to UTF-8, so that it selects the same permutation in databases of all
-// encodings. A character takes at most three times as many bytes in another encoding as in UTF-8.
-// So a label of more than 3 * kMaxLabelBytes bytes is too long, whatever its conversion gives.
+// Converts the label to UTF-8, so that it means the same in databases of all encodings. A label of
+// more than 3 * kMaxLabelBytes bytes would be too long in UTF-8 too, so it need not be converted.
 static SipKey derive_key(const char* label, size_t length) {
     const bool convertible = length <= 3 * kMaxLabelBytes && GetDatabaseEncoding() != PG_SQL_ASCII;
     const char* utf8 = label;

@@ -1,15 +1,11 @@
-// Makes encrypted identifiers in batches.
+// Makes encrypted identifiers in batches. A backend reserves a batch with one compare-and-swap,
+// encrypts it in vector registers and returns the identifiers one by one. It drops the rest of the
+// batch when the clock's second changes, so an identifier contains the second of its call. The
+// first batch of a second is a single number, so that a lone insert uses only one number. Each
+// further batch is longer, up to 64 numbers.
 //
-// A backend reserves a batch of numbers with one compare-and-swap, encrypts the batch in vector
-// registers and returns the identifiers one by one. It drops the rest of the batch when the clock's
-// second changes, so an identifier contains the second of its call. The first batch of a second is
-// a single number, so that a lone insert uses only one number. Each further batch is longer, up to
-// 64 numbers.
-//
-// Each process has its own batch. The postmaster never fills a batch, so its children inherit none.
-// The reservation is in shared memory, so no other process gets the batch's numbers even if this
-// process dies. With several secrets, a process skips some numbers of a batch
-// (core/secret/secret_ring.h).
+// Each process has its own batch. The postmaster never fills one, so its children inherit none.
+// With several secrets, a process skips some numbers of a batch (core/secret/secret_ring.h).
 //
 // A family is a type with these functions:
 //   Require()         raises an ERROR unless this server can generate; called once per process
@@ -74,8 +70,7 @@ private:
     static inline uint64 ids[randflake::kBatchLength];
 };
 
-// Returns the whole set in a tuple store, which spills to disk when it exceeds work_mem. The store
-// copies each row, so the loop reuses one row and overwrites its only column.
+// Returns the whole set in a tuple store. The store copies each row, so the loop reuses one row.
 template <typename Family>
 static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);

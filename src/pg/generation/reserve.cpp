@@ -1,6 +1,5 @@
-// Reserves numbers in the slot that the caller chooses, or in the next slot that is not used up.
-// Waits if all slots are used up. Randflake, Snowflake and 53-bit numbers share this code, but each
-// family has its own slots and layout.
+// Reserves numbers in the chosen slot, or in the next slot that is not used up. Waits if all slots
+// are used up. Each family of numbers has its own slots and layout.
 
 #include "pg/generation/reserve.h"
 
@@ -53,13 +52,11 @@ static uint64 last_node_id() {
     return uint64{all.first} + all.count - 1;
 }
 
-// Tries the slots in turn, from the chosen one on. With kOwn, backends begin at different slots if
-// there are enough node ids. A fast backend uses up dozens of slots in a tick, so the cursor skips
-// used-up slots for the rest of the tick. When all slots are used up, further calls in this tick
-// try only the last one.
-//
-// With kLowest, the numbers that one backend gets always grow. So if the clock ticks during the
-// scan, the call drops the number that it has reserved and scans again from slot 0.
+// Tries the slots in turn, from the chosen one on. A fast backend uses up dozens of slots in a
+// tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used up,
+// further calls in this tick try only the last one. With kLowest, the numbers that one backend gets
+// always grow: if the clock ticks during the scan, the call drops its number and scans again from
+// slot 0.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
@@ -75,7 +72,6 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     const uint32 slots = Numbers::layout().Slots(shared->slot_count);
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
-        // The clock is a lambda, so the compiler specializes Reserve for the clock.
         Reservation reservation = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
                                           [] { return Numbers::Now(); });
         if (reservation.outcome == Outcome::kReserved)
@@ -96,15 +92,14 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Returns whether the clock is behind the reservation by more than the tolerated skew, and the
-// server has another range of node ids.
+// Returns whether the clock is too far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
-// If necessary, extends the window or changes its range of node ids. Returns true if another
-// attempt may succeed at once.
+// Extends the window or changes its node ids if necessary. Returns true if another attempt may
+// help.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
     if (reservation.outcome == Outcome::kNoWord)
         return true;
@@ -113,8 +108,7 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// Makes an attempt, and a second one if the window moved. The second result replaces the first,
-// which may have reserved numbers far ahead of the clock.
+// Makes an attempt, and a second one if the window moved. The second result replaces the first.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
@@ -125,13 +119,11 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks of at most this length, the call sleeps with microsecond precision until the next tick.
-// Waits at a latch have only millisecond precision.
+// For ticks up to this length, the call sleeps with microsecond precision, which a latch lacks.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first sleep on the condition variable only registers this process and returns at once. So the
-// process misses no change of the window between an attempt and the wait.
+// first sleep only registers this process and returns, so it misses no change after an attempt.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const WallMs now = precise_wall_clock();
@@ -154,7 +146,6 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
     pgstat_report_wait_end();
 }
 
-// Repeats attempts until one succeeds or the wait ends.
 template <typename Numbers>
 static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;

@@ -1,5 +1,4 @@
-// Reserves raw numbers for this backend in slots of shared memory. reserve_errors.cpp words the
-// errors.
+// Reserves raw numbers for this backend in slots of shared memory.
 
 #pragma once
 
@@ -23,8 +22,7 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // Does the same for 53-bit numbers, from the backend's own slot on. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// Raises the ERROR for a call without a number after randflake.max_wait. `last` is its last
-// attempt.
+// Raises the ERROR for a call that got no number in time. `last` is its last attempt.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 

@@ -1,5 +1,4 @@
-// Words the errors of calls that got no identifier. The errors are data, so that the view
-// randflake_status can show the same text in advance.
+// Words the errors of calls that got no identifier. The view randflake_status shows the same texts.
 
 #include "pg/generation/reserve.h"
 
@@ -54,8 +53,7 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Returns `before`, followed by a sentence that says by how much this server's clock differs from
-// the coordinator's. Returns an empty text if the difference is tolerable.
+// Returns `before` and how far this clock is from the coordinator's; an empty text if tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
@@ -85,8 +83,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Returns a sentence that says why the worker has no lease. Every role may see this sentence, so it
-// never quotes the coordinator.
+// Returns why the worker has no lease. Every role may see this, so it never quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -129,8 +126,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem, and the time from which the coordinator grants leases if `clock` is before
-// it.
+// Returns the problem, and the time before which the coordinator grants none, if it is still ahead.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -139,8 +135,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Returns a hint that names the remedy and the place of the full error message. `usual` is the
-// remedy for problems that have no remedy of their own.
+// Returns a remedy, and where the full message is. `usual` is the remedy of most problems.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -152,7 +147,6 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
             : usual);
 }
 
-// The server has no lease, or its clock is outside the lease.
 static ErrorText no_lease_error(Second clock) {
     const LeaseReport report = lease_report();
     const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
@@ -203,8 +197,8 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
 }
 
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
-    // After a crash or during a hold-off, the server waits at most this long. A longer wait means
-    // that the clock was set back.
+    // After a crash or during a hold-off, a longer wait than this means that the clock was set
+    // back.
     const int64 usual = kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
@@ -247,7 +241,6 @@ static ErrorText leased_error(const WindowReport& report) {
             "uses and that are not in the coordinator's pool, and restart the server."};
 }
 
-// The window is closed or has ended, and no process opened or extended it within max_wait.
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
     switch (report.trouble.problem) {
@@ -275,7 +268,6 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// Returns a sentence with the number of identifiers that the node ids give per second or tick.
 static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
@@ -390,8 +382,7 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// The server uses a spare range of node ids until the clock reaches the last second of another
-// range. docs/monitoring/postgres_exporter.yml matches this message and the one about clocks above,
+// docs/monitoring/postgres_exporter.yml matches this message and the one about clocks above,
 // because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
@@ -407,8 +398,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// Another running server has the same node ids. The exporter matches this message, because both
-// servers still generate.
+// The exporter matches this message too, because both servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();

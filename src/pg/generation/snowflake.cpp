@@ -1,13 +1,9 @@
 // Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout.
-//
-// Identifiers must be in the order of their time, so a backend reserves a single number for a
-// statement that needs only one. For a statement that needs many numbers, the backend reserves
-// batches. The next batch is twice as long if the statement used up the last one within a tick of
-// the layout, and half as long otherwise.
-//
-// A backend drops a batch when its statement ends or the coarse clock ticks (every 1 to 10 ms). So
-// an identifier's time is before its call by at most one tick of the layout plus one tick of the
-// coarse clock. Each process has its own batch, as in prefetch.h.
+// For a statement that needs one number, a backend reserves only one, so that numbers are in the
+// order of time. For a statement that needs many, it reserves batches. The next batch is twice as
+// long if the statement used up the last one within a tick of the layout, and half as long
+// otherwise. A backend drops a batch when its statement ends or the coarse clock ticks (every 1 to
+// 10 ms).
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

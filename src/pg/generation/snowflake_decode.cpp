@@ -1,5 +1,5 @@
-// Defines the SQL functions about Snowflake identifiers and their layouts. With a layout as an
-// argument, a function needs neither shared memory nor a secret.
+// Defines the SQL functions about Snowflake layouts. With a layout argument they need no
+// preloading.
 
 #include "core/identifier/layout_text.h"
 
@@ -14,7 +14,6 @@
 using namespace randflake;
 
 namespace {
-// A call site keeps the parsed layout of its argument, and the descriptor of its row.
 struct CallSite {
     Layout layout;
     const char* name;  // the text of the layout argument
@@ -39,8 +38,7 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in argument number `argument`, or the server's layout if the function has no
-// such argument. Parses a text only if it differs from the last call's.
+// Returns the layout in this argument, or the server's layout if the function has no such argument.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -2,27 +2,20 @@
 // even if a column default makes identifiers.
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
-// the table that COPY fills. PostgreSQL exempts only nextval(). The functions that make identifiers
-// read no table, so each one has a twin: a SQL function with the same code that is marked STABLE.
-// In the defaults of COPY, a planner support function replaces each call of a function by a call of
-// its twin.
+// the table that COPY fills. The functions that make identifiers read no table, so each has a twin:
+// a SQL function with the same code that is marked STABLE. In the defaults of COPY, a planner
+// support function replaces each call of a function by a call of its twin.
 //
-// Other statements must not use a twin. For example, ALTER TABLE ADD COLUMN would evaluate a STABLE
-// default once and store one identifier in all rows. So the support function replaces a call only
-// if
-//
-//   - the innermost utility statement is COPY FROM, or a worker of logical replication executes no
-//     utility statement, as in the initial copy of a table. ProcessUtility_hook keeps track of the
-//     innermost utility statement, including those that triggers execute; and
-//   - there is no planner state. COPY plans a default without a state; a trigger's query has one.
-//
-// Some other expressions meet both conditions: COPY's WHERE, trigger conditions, CHECK constraints,
-// and defaults of rows that logical replication applies. PostgreSQL evaluates them for each row, so
-// they may use a twin.
+// Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
+// all rows. So the support function requires that the innermost utility statement is COPY FROM, or
+// that a worker of logical replication executes no utility statement. It also requires that there
+// is no planner state, which a trigger's query has. COPY's WHERE, trigger conditions, CHECK
+// constraints and defaults of replicated rows meet these conditions too, but PostgreSQL evaluates
+// them for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call the twin, because
-// SQL has no values of type internal. Its argument is the Oid of the original. The twin requires
-// the EXECUTE privilege on the original.
+// SQL has no values of type internal. Its argument is the Oid of f, on which the role needs
+// EXECUTE.
 
 #include "pg/identifier/copy.h"
 
@@ -70,8 +63,7 @@ void copy_init() {
     ProcessUtility_hook = on_process_utility;
 }
 
-// Returns InvalidOid without a twin. Checks no privilege on the schema, because a column default
-// needs none.
+// Returns InvalidOid without a twin. Like a column default, this needs no privilege on the schema.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
     if (name == nullptr)
@@ -110,7 +102,6 @@ void require_original(FunctionCallInfo fcinfo) {
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
     if (!may_execute(original))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(original));
-    // Like the executor, checks the privilege once per call site. A non-null fn_extra marks the
-    // check.
+    // Checks once per call site, like the executor. A non-null fn_extra marks the check.
     call_site->fn_extra = call_site;
 }

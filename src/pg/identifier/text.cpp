@@ -1,5 +1,4 @@
-// Defines the SQL functions for the text form of identifiers. They need no secret and no shared
-// memory.
+// Defines the SQL functions for the text form, which need no secret and no shared memory.
 
 #include "pg/identifier/text.h"
 
@@ -28,7 +27,6 @@ char* type_text_of_id(uint64 id) {
     return buffer;
 }
 
-// Returns the error as a sentence.
 static const char* text_error_detail(const char* data, int length, const TextResult& result) {
     switch (result.error) {
         case TextError::kEmpty:
@@ -70,8 +68,7 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
-// Parses `digits`, which are all of the text in `data` or its end. Error messages quote all of
-// `data`.
+// Parses `digits`, which are all or the end of the text in `data`. Errors quote all of `data`.
 static uint64 id_of_digits(const char* data, int length, const char* digits) {
     const auto count = static_cast<int>(data + length - digits);
     const TextResult result = ParseText(digits, static_cast<size_t>(count));

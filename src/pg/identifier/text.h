@@ -9,12 +9,10 @@ text* text_of_id(uint64 id);
 // Returns the prefix, an underscore and the text form. Raises an ERROR for a malformed prefix.
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
-// These write and read values of the type randflake as text (core/identifier/id_text.h). The
-// written text is palloc'd. Reading malformed text raises an ERROR, or returns false if the caller
-// collects errors in `context`.
+// These write and read values of the type randflake (core/identifier/id_text.h). Malformed text
+// raises an ERROR, or returns false if the caller collects errors in `context`.
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 
-// Returns at most the first 128 bytes of `data` for a message, cut at a character boundary;
-// palloc'd.
+// Returns at most 128 bytes of `data` for a message, cut at a character boundary; palloc'd.
 const char* quoted(const char* data, size_t length);

@@ -54,8 +54,7 @@ static bool is_printable(const char* character, int bytes) {
     return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-// Copies as much of `text` as fits. Replaces line breaks and tabs by spaces, and other unprintable
-// bytes by question marks.
+// Copies as much of `text` as fits, and replaces unprintable bytes.
 static LeaseResult failed(LeaseProblem problem, const char* text) {
     LeaseResult result{};
     result.problem = problem;
@@ -78,8 +77,6 @@ static LeaseResult failed(LeaseProblem problem, const char* text) {
     result.error[length] = '\0';
     return result;
 }
-
-// --- the connection string ---------------------------------------------------------------------
 
 namespace {
 struct Parameter {
@@ -156,17 +153,14 @@ static void parse_upstream(Parameters* parameters) {
         parameters->Add(parameter);
 }
 
-// --- the process that asks ---------------------------------------------------------------------
-
 [[noreturn]] static void leave(int) {
     _exit(1);
 }
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // This process ends with the worker, at an immediate stop of the server, or by its own alarm.
-    // It ignores SIGTERM, because a shutdown may repeat this signal while the worker gives its
-    // leases back. The worker kills this process if necessary.
+    // Ends with the worker, at an immediate stop of the server, or by the alarm. Ignores SIGTERM,
+    // because a shutdown may repeat this signal while the worker gives its leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -216,8 +210,6 @@ static void limit_memory() {
     const bool written = write(pipe_end, &answer, sizeof answer) == sizeof answer;
     exit(written ? 0 : 1);
 }
-
-// --- the worker --------------------------------------------------------------------------------
 
 static void end_asking(int, Datum) {
     if (asking == 0)
@@ -284,8 +276,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock between request and answer, so the error is half of the round
-// trip. Ignores times outside the years 1970 to 9999.
+// The coordinator read its clock between request and answer. Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
@@ -295,9 +286,8 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Copies the one row of the answer to `values`. After success, the reply's kind is `kind`. With
-// kNone, a shutdown or a reload does not end the wait. `clock_column` has the coordinator's clock,
-// if any.
+// Copies the answer's row to `values`. `clock_column` has the coordinator's clock. `kind` is the
+// reply's kind after success. With kNone only the deadline ends the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;

@@ -19,8 +19,7 @@ struct LeaseResult {
     randflake::UnixSecond not_before;
 };
 
-// lease_client_acquire and lease_client_renew give up after this time, or when the worker must stop
-// or reload settings.
+// The next two calls give up after this time, or when the worker must stop or reload settings.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,
@@ -28,14 +27,12 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                randflake::UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets);
-// These two calls give up only after `timeout` milliseconds. The first one returns whether the
-// coordinator answers.
+// These calls give up only after `timeout` ms. The first returns whether the coordinator answers.
 bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server of "primary_conninfo" for the values that WhichServer lists. Returns false
-// without an answer.
+// Asks the server of "primary_conninfo", see WhichServer. Returns false without an answer.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // The coordinator of "randflake.registry" returns these counts for this server's node ids.
@@ -43,7 +40,6 @@ struct Announced {
     int64 servers;  // other servers that announced some of these node ids
     int64 leases;   // leases in force that contain some of them
 };
-// `server` is this server's random name, and `origin` identifies its data directory. `starts` ends
-// earlier announcements of this directory.
+// `origin` identifies the data directory. `starts` ends earlier announcements of this directory.
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known);

@@ -9,8 +9,7 @@
 // Every change of leases asks for the identity, so this is true if this transaction changed leases.
 static bool leased;
 
-// Refuses PREPARE TRANSACTION, because a session that waits for the pool cannot end a prepared
-// transaction.
+// Refuses PREPARE TRANSACTION: a session that waits for the pool could not end the transaction.
 static void at_end_of_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && leased)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -35,10 +34,10 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // The identity includes two files that the server never replaces. PG_VERSION never changes, so
-    // on a file system without times of birth the time of its last change identifies it. A restore
-    // into the same directory recreates pg_control, unless the restore overwrites files in place.
-    // Inode numbers do not suffice, because file systems reuse them.
+    // The server never replaces these two files. A restore into the same directory replaces
+    // pg_control, unless it overwrites files in place. File systems reuse inode numbers, so times
+    // of birth count too. Without them, the time of the last change counts for PG_VERSION, which
+    // never changes.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
@@ -62,8 +61,7 @@ char* coordinator_identity() {
                     MyDatabaseId);
 }
 
-// Returns (first_node_id integer, node_count integer), including spare ranges. Both are null
-// without static node ids.
+// Returns (first_node_id integer, node_count integer); nulls without static node ids.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
     const bool none = shared == nullptr || setting_node_id < 0;

@@ -1,12 +1,10 @@
 // Looks for coordinators that have leased this server's static node ids. A process can connect to
-// only one database, so a launcher starts a worker in each database, one after the other. After a
-// failure the launcher repeats the look every second. The node ids stay closed until workers have
-// looked at all databases.
+// only one database, so a launcher starts a worker in each database, one after the other. It
+// repeats this every second until all have succeeded. Until then the node ids stay closed.
 //
 // Workers are superusers in databases of other owners. So they read tables from storage, without
-// SQL: no user's function, operator, view, rule, trigger, policy or search path takes part. Workers
-// ignore tables outside the extension, which only a superuser can create. A worker waits only for
-// ACCESS EXCLUSIVE locks, at most kLockTimeout. So the launcher never needs to end a worker with
+// SQL, so that no user's code runs. They read only tables of the extension, which only a superuser
+// can create. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout. So it needs no
 // SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
@@ -33,8 +31,6 @@ static constexpr char kLockTimeout[] = "3s";
 static LookReport* report() {
     return &shared->look;
 }
-
-// --- in a database -------------------------------------------------------------------------------
 
 namespace {
 struct Extension {
@@ -234,8 +230,6 @@ void randflake_look_at_database_main(Datum database) {
     proc_exit(0);
 }
 
-// --- the launcher --------------------------------------------------------------------------------
-
 namespace {
 struct Database {
     Oid oid;
@@ -274,8 +268,7 @@ static bool exists(Oid oid, MemoryContext context) {
     return false;
 }
 
-// Waits for this time (negative: forever) or until a worker ends. Does not return if the server
-// stops.
+// Waits for this time (negative: forever) or until a worker ends. Exits if the server stops.
 static void pause_for(long milliseconds) {
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),

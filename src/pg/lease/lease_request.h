@@ -9,8 +9,7 @@
 
 inline constexpr int kLeaseParameters = 7;
 
-// Describes a statement whose answer is one row of this shape. The parameters keep their values out
-// of the statement, which other roles of the coordinator can see.
+// Other roles of the coordinator can see the statement, so values are parameters in text form.
 struct CoordinatorRequest {
     const char* statement;
     int parameters;

@@ -1,9 +1,6 @@
-// Runs the lease worker, a background process that maintains this server's leases of node ids.
-// core/lease/lease_holder.h and core/server/server.h decide its actions and their order.
-//
-// Identifiers stay within the lease even if the worker dies. At shutdown the worker seals the
-// window, and gives its leases back if the coordinator answers. Otherwise the state on disk keeps
-// the leases.
+// Runs the lease worker, which maintains this server's leases of node ids. It acts as
+// core/lease/lease_holder.h and core/server/server.h decide. At shutdown it seals the window, and
+// gives its leases back if the coordinator answers.
 
 #include "pg/lease/lease_worker.h"
 
@@ -37,8 +34,6 @@ void lease_register_worker() {
         background_worker("randflake_lease_main", "randflake lease worker", 1);
     RegisterBackgroundWorker(&worker);
 }
-
-// --- problems --------------------------------------------------------------------------------
 
 // Shows the problem in views, and logs it if the message changed. An empty message: no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
@@ -77,8 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a request with which the coordinator complied. kNothing: a session added secrets
-// meanwhile, so the answer counts as lost, and the next request names the new secrets.
+// The coordinator complied. kNothing: a session added secrets, so the answer counts as lost.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -106,8 +100,6 @@ static void look_at_clock() {
     if (held.id != 0 && now >= held.start && now < held.end && !lease_clock_wrong(lease_report()))
         record(LeaseProblem::kNone, "");
 }
-
-// --- requests --------------------------------------------------------------------------------
 
 static pg_uuid_t uuid_of(const Incarnation& incarnation) {
     pg_uuid_t uuid;
@@ -218,10 +210,7 @@ static void release_all() {
     release_lease(releases.next, give_up_at_ms);
 }
 
-// --- the loop --------------------------------------------------------------------------------
-
-// Gives back node ids that this server itself used while its clock was ahead, so that the
-// coordinator prefers other node ids for it.
+// Gives back node ids that this server used while its clock was ahead, so that it gets others.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -234,8 +223,8 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if its time has come and no session has opened it. Returns true if the
-// worker dropped this lease, so the server needs another one.
+// Opens the next lease if it is due. Returns true if it was dropped, so the server needs another
+// one.
 static bool open_or_drop_next() {
     static int64 opened_id;  // the last lease in the log
     Second used_until;
@@ -289,8 +278,7 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Names new secrets to the coordinator at once, so that problems show before the secrets
-        // begin.
+        // Tells the coordinator of new secrets at once, so that problems show before they begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

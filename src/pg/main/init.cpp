@@ -2,8 +2,7 @@
 //   1. _PG_init defines and checks settings and sets hooks.
 //   2. The shmem_request hook asks for shared memory.
 //   3. The shmem_startup hook maps shared memory. Each subsystem initializes its part once.
-// Otherwise loading does nothing. Functions that need shared memory then raise an error. The text
-// and shard functions work without shared memory.
+// Otherwise loading does nothing, and functions that need shared memory raise an error.
 
 #include "pg/base/pg.h"
 
@@ -49,8 +48,7 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// Warns if this minor release has the flaw CVE-2026-6460. kClosedIn lists the first minor release
-// of each major version without the flaw. Later major versions never had it.
+// kClosedIn lists each affected major version's first minor release without CVE-2026-6460.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
@@ -78,8 +76,8 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // The postmaster calls on_exit when all its children have exited, at its own exit and at each
-    // restart after a backend crash. Shared memory still exists then.
+    // The postmaster calls this when its children have exited: at its exit, or after a backend's
+    // crash.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

@@ -1,5 +1,4 @@
-// Defines the functions behind the views randflake_status and randflake_slots. They take no lock
-// for which a generating backend waits.
+// Defines the functions of the status views. They never block a backend that generates.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -55,8 +54,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns how many identifiers the server can make per second. Does not count numbers that the
-// server skips because of earlier secrets.
+// Returns the server's capacity per second, without numbers that it skips for earlier secrets.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -69,8 +67,8 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts UTF-8 text of the lease worker for this session. Unless the database encoding is UTF-8,
-// replaces each non-ASCII byte by a question mark.
+// Converts the lease worker's UTF-8 text. In other encodings, non-ASCII bytes become question
+// marks.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

@@ -99,8 +99,7 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for TLS keys. If the owner is the server's user, only the owner has
-// access. If the owner is root, the group may read the file too.
+// Applies PostgreSQL's rules for TLS keys: only a file of root may be readable by its group.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),

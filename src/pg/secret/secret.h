@@ -18,22 +18,18 @@ void secret_load();
 // Copies the secrets to shared memory, where every process reads them.
 void secret_init_shared();
 
-// Adds the secrets that shared memory lacks. Only one process at a time may call this. Raises no
-// error.
+// Adds the secrets that shared memory lacks. Takes one caller at a time. Raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
 // Saves added secrets in the postmaster before it releases shared memory.
 void secret_keep_added();
 
-// Reads randflake.secret_file again. Raises an ERROR if the setting is empty or the file is
-// invalid.
+// Reads randflake.secret_file again. Raises an ERROR if the setting is empty or the file invalid.
 randflake::SecretList secret_read_again();
 
-// A fingerprint distinguishes secrets and reveals nothing about them. It is the first 8 bytes of an
-// HMAC-SHA-256, whose key is the secret. From the second secret on, the HMAC's text includes the
-// secret's time and the previous fingerprint. So if two servers have the same fingerprint, they
-// have the same secrets up to that one. The functions below need a resource owner, which the
-// postmaster lacks.
+// A fingerprint is the first 8 bytes of an HMAC-SHA-256, whose key is the secret. From the second
+// secret on, the HMAC's text includes the secret's time and the previous fingerprint. So servers
+// with the same fingerprint have the same secrets up to that one. Callers need a resource owner.
 
 // Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
@@ -42,8 +38,7 @@ randflake::SecretRecords secret_records();
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint, followed by "@" and the secret's first Unix second if the secret is not
-// the first one; palloc'd.
+// Returns the fingerprint and, from the second secret on, "@" and its first Unix second; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // Returns all fingerprints and times as one text for a coordinator; palloc'd.
@@ -55,6 +50,5 @@ inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// Returns the ring of secrets for 53-bit identifiers. A session derives the ring's keys once, which
-// may raise an ERROR.
+// Returns the ring for 53-bit identifiers. Derives missing keys, which may raise an ERROR.
 randflake::SecretRing53 secret_ring53();

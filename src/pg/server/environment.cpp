@@ -140,8 +140,6 @@ template class randflake::Server<ServerEnvironment>;
 static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
-// --- the postmaster ----------------------------------------------------------------------------
-
 namespace {
 // The postmaster has no PGPROC and can take no locks, so code that needs one does not compile.
 struct PostmasterEnvironment : ServerEnvironment {
@@ -177,8 +175,7 @@ static_assert(DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// Returns whether the server starts as a standby or recovers from an archive. Then a promotion may
-// end recovery at any time.
+// Returns whether the server starts in a recovery that a promotion may end at any time.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;

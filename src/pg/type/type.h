@@ -15,8 +15,7 @@ extern Oid type_maker;
 
 void check_type_usage(Oid maker);
 
-// Raises an ERROR unless the current role has USAGE on the type. Each function that makes a value
-// from other data calls this first.
+// Raises an ERROR without USAGE on the type. Each function that makes a value calls this first.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
     if (unlikely(GetUserId() != type_maker))
         check_type_usage(fcinfo->flinfo->fn_oid);
@@ -25,8 +24,7 @@ static inline void require_type_usage(FunctionCallInfo fcinfo) {
 // Installs the check of column defaults. Called by _PG_init.
 void type_default_init();
 
-// Raises an ERROR if the type is randflake and `expression`, a text of nodeToString, calls
-// nextval().
+// Raises an ERROR if `expression`, a text of nodeToString, calls nextval() for the type randflake.
 void refuse_sequence(const char* expression, Oid type);
 
 static inline Datum datum_of_raw(uint64 raw) {

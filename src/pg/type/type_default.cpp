@@ -1,6 +1,5 @@
-// Refuses a sequence as the default of a column of the type. PostgreSQL would cast each number of
-// the sequence to an identifier of an arbitrary second. A cast cannot see the column, so a hook
-// checks each default that a statement stores.
+// Refuses a sequence as the default of a column of the type, because each of its numbers is the
+// identifier of an arbitrary second. A cast cannot see the column, so a hook checks each default.
 
 #include "pg/base/pg.h"
 
@@ -8,8 +7,7 @@
 
 static object_access_hook_type previous_object_access;
 
-// Returns whether a type is randflake, or an array or a domain of it. The type may be in any
-// schema, so its input function identifies it.
+// The type may be in any schema, so its input function identifies it.
 static bool is_randflake(Oid type) {
     const Oid base = getBaseType(type);
     const Oid element = get_element_type(base);

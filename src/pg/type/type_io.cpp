@@ -21,8 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// This happens only if a user inserted a made-up identifier of a future second, and the operator
-// then added a secret for that second.
+// This happens only if a secret was added for the future second of a made-up identifier.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
@@ -32,8 +31,7 @@ static const char* time_of(uint64 raw) {
 }
 
 // Returns false if the ring skips this number; otherwise sets *id. New values, and values in
-// storage order, are often consecutive. So from the second consecutive number on, this function
-// encrypts a batch at once in vector registers.
+// storage order, are often consecutive, so this function encrypts consecutive numbers in batches.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
     static int secrets;   // the ring's secrets when it encrypted `ids`; 0: none yet
@@ -70,8 +68,8 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// Raises an ERROR for an identifier of no secret, or of a second that no server has reached.
-// Returns false instead if the caller collects errors in `context`.
+// Raises an ERROR, or returns false with `context`, for an identifier of no secret or of the
+// future.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();
@@ -140,11 +138,9 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
-// Lets the planner convert the cast of a constant to a constant of the type, as the parser does
-// with the text form. Partition pruning and postgres_fdw need a constant. The casts are STABLE,
-// because they depend on the secret. So a plan may contain their results, but a stored expression,
-// such as that of an index, may not. The planner plans stored expressions without a planner state
-// (`root`).
+// Lets the planner convert the cast of a constant, because partition pruning and postgres_fdw need
+// a constant. The result depends on the secret, so a plan may contain it, but a stored expression
+// may not. The planner plans stored expressions without a planner state (`root`).
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
@@ -191,9 +187,8 @@ Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
         prefixed_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0)), PG_GETARG_TEXT_PP(1)));
 }
 
-// All backends take single numbers from one slot. The numbers form one rising sequence, so inserts
-// go to the end of the key's index. With a slot per backend, inserts would split pages inside the
-// index and leave them half empty.
+// All backends take numbers from one slot, so the numbers rise and inserts go to the end of an
+// index. With a slot per backend, inserts would split its pages and leave them half empty.
 SQL_FUNCTION(randflake_next);
 Datum randflake_next(PG_FUNCTION_ARGS) {
     require_generator();

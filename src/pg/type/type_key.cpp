@@ -1,33 +1,27 @@
-// Binds a database to the secrets of its values of type randflake.
-//
-// A value is stored as the raw number. Under another secret, the same text would become another
-// number. So the table randflake_key, which pg_dump includes, has an entry for each secret that
-// values in the database may have. PlanBinding (core/type/type_binding.h) decides which entries a
-// use of the type needs, and when this code adds them.
+// Binds a database to the secrets of its values of type randflake. A value is stored as the raw
+// number. Under another secret, the same text would become another number. So the table
+// randflake_key, which pg_dump includes, has an entry for each secret that values in the database
+// may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
 // A restored dump of another secret adds its entry beside this server's entry. From then on, values
-// of the type cannot be read, and the restore fails to build indexes over them.
-//
-// The INSERT of that entry must succeed, so that the database keeps the entry. A second table,
-// randflake_key_check, makes the restore fail: the dump has the entry there too, and a constraint
-// refuses it. If the operator adds the missing secret later, the restored values stay wrong. The
-// second table still lacks the entry, so the database stays unusable. If the server has the secret,
-// a trigger copies an entry of the first table to the second.
+// of the type cannot be read. The INSERT must succeed, so that the database keeps the entry. A
+// second table, randflake_key_check, makes the restore fail: the dump has the entry there too, and
+// a constraint refuses it. If the operator adds the missing secret later, the restored values stay
+// wrong, and the second table still lacks the entry, so the database stays unusable. If the server
+// has the secret, a trigger copies the entry to the second table.
 //
 // If CREATE EXTENSION runs before the server has a secret, the first value that a role makes or
-// reads in binds the database. The role must have EXECUTE on randflake_bind_secret(). No session
-// binds the database while randflake_key_check has an entry of another secret, which a restore may
-// have inserted. During this check the session locks both tables against new entries.
+// reads in binds the database, if the role has EXECUTE on randflake_bind_secret(). No session binds
+// the database while randflake_key_check has an entry of another secret. During this check the
+// session locks both tables against new entries.
 //
 // In a bound database, the first value of a further secret adds that secret's entry, whatever the
-// role. Transactions do not wait for each other. Each transaction that does not see the entry adds
-// it, so rows may be equal, but no dump has a value without its entry. Standbys and read-only
-// transactions store nothing and need no entry. A parallel operation cannot add an entry, but its
-// leader may store the value, so the operation raises an error.
+// role. Each transaction that does not see the entry adds it, so rows may be equal, but no dump has
+// a value without its entry. Standbys and read-only transactions need no entry. A parallel
+// operation cannot add an entry, so it raises an error.
 //
-// Scans read randflake_key like a catalog, so that output works without an ordinary snapshot. As a
-// user catalog table, it is visible to logical decoding under a historic snapshot. Logical decoding
-// must not read randflake_key_check.
+// Scans read randflake_key like a catalog, so that output works without an ordinary snapshot.
+// Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
 
 #include "pg/type/type_key.h"
 
@@ -102,7 +96,6 @@ static const char* all_fingerprints_of(const SecretRecords& records) {
     return fingerprints_of(records, ~uint32{0});
 }
 
-// Calls use(entry, length) with each row of a table.
 template <typename Use>
 static void for_each_row(Oid table, Use&& use) {
     Relation relation = table_open(table, AccessShareLock);
@@ -147,9 +140,8 @@ static const char* shown_entry(const char* text, size_t length) {
                                                 : quoted(text, length);
 }
 
-// Returns the fingerprints in a table that `records` do not have; null if there are none. A
-// database's owner can insert any number of texts, so the list omits repetitions and ends at
-// kListedBytes.
+// Returns the fingerprints in a table that `records` do not have; null if none. The list is at most
+// kListedBytes long, because a database's owner can insert any number of texts.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -177,7 +169,6 @@ static void add_row(Oid table, const char* entry) {
     table_close(relation, RowExclusiveLock);
 }
 
-// The table has the schema of the called function.
 static Oid find_table(const char* name, Oid function) {
     const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
@@ -201,8 +192,6 @@ static Oid find_function(const char* name, Oid schema) {
 static bool may_bind_first(Oid function) {
     return may_execute(find_function(kBindFunction, get_func_namespace(function)));
 }
-
-// --- errors -----------------------------------------------------------------------------------
 
 // Returns a sentence that says why this command cannot bind the database.
 static const char* binding_obstacle(TypeUse use) {
@@ -297,8 +286,6 @@ static const char* bind_hint() {
                        fingerprints_of(records, keys.found & ~checks.found & ~uint32{1})),
              errhint("Restore the dump again, into a new database.")));
 }
-
-// --- the loop ---------------------------------------------------------------------------------
 
 // Compares the tables with these secrets. With `decoding`, reads only randflake_key.
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
@@ -443,8 +430,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
 
 static bool created_unbound;
 
-// CREATE EXTENSION hides notices of its script from the client, so this notice waits for the
-// commit.
+// CREATE EXTENSION hides notices of its script, so this notice waits for the commit.
 static void notice_created_unbound(XactEvent event, void*) {
     if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
         OidIsValid(get_extension_oid("randflake_type", true)))
@@ -456,7 +442,6 @@ static void notice_created_unbound(XactEvent event, void*) {
     created_unbound = false;
 }
 
-// The extension's script calls this function, which binds the database if the server has a secret.
 SQL_FUNCTION(randflake_type_created);
 Datum randflake_type_created(PG_FUNCTION_ARGS) {
     static bool watching;
@@ -475,8 +460,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// Returns the entries that bind a database to the secrets in use, oldest first. Excludes secrets
-// that have not begun, because the operator may still change them.
+// Returns the entries of all secrets that have begun, oldest first. Others may still change.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -489,10 +473,9 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// This trigger runs before changes of both tables. It skips an inserted row that exists already,
-// because a dump inserts the row that CREATE EXTENSION made. If a row is inserted into
-// randflake_key and the server has its secret, the trigger adds the row to randflake_key_check too,
-// so that the rest of the restore is readable.
+// This trigger runs before changes of both tables. It skips a row that exists already, because a
+// dump inserts the row that CREATE EXTENSION made. If the server has the secret of a new row of
+// randflake_key, the trigger copies the row to randflake_key_check.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -561,8 +544,7 @@ Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     return btint8sortsupport(fcinfo);
 }
 
-// Tells PostgreSQL, when it builds a B-tree, that equal values have the same bytes. Raises an ERROR
-// if values were read in under another secret.
+// Equal values have the same bytes. Refuses to build an index over values of another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

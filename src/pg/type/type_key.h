@@ -15,10 +15,8 @@
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Returns true if a use of the type may proceed, after adding the entries that the use needs.
-// Returns false for an identifier of no secret, or of a second that no server can have reached;
-// then the caller raises an error. Raises an ERROR itself in all other cases. Uses of one value
-// need `raw`.
+// Returns true if a use of the type may proceed, after adding its entries; otherwise raises an
+// ERROR. Returns false for an identifier of no secret, or of a second that no server has reached.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 

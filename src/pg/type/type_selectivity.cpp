@@ -1,9 +1,7 @@
-// Estimates for the planner how many values <, <=, > and >= select.
-//
-// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. A
-// value is stored as a bigint in the same order, so this code passes column and constant to the
-// estimators as bigint. It passes the type's own operator, by which the estimators find the
-// column's statistics and indexes.
+// Estimates for the planner how many values <, <=, > and >= select. PostgreSQL's estimators
+// interpolate within a bin of the histogram only for built-in types, so this code passes column and
+// constant as bigint, which has the same order. The estimators find the column's statistics and
+// indexes by the operator, which stays that of the type.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
 // for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x
@@ -98,8 +96,7 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
     return result;
 }
 
-// Returns P(lower <= x < upper) by the planner's rules for ranges: without an estimate of a bound,
-// the result is a default, and a result that rounds to zero becomes a small number.
+// Returns P(lower <= x < upper) by the planner's rules for ranges.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
     if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)

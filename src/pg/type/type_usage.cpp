@@ -1,15 +1,12 @@
-// Checks that a role may make a value of the type randflake from an identifier or a time: by input,
-// a cast or randflake_lower().
+// Checks that a role may make a value of the type randflake, by input, a cast or randflake_lower().
 //
-// PostgreSQL shows node trees to every role, and a constant in them reveals the stored number:
-// second, node id and sequence. So a role that can make a constant from an identifier can decode
-// this identifier. PostgreSQL checks USAGE on a type only in declarations, but a role can make a
-// value without naming the type, as in COALESCE(id, '...'). So the functions that make values check
-// USAGE.
+// PostgreSQL shows node trees to every role, and a constant in them reveals the stored number. So a
+// role that can make a constant from an identifier can decode the identifier. PostgreSQL checks
+// USAGE only where a statement names the type. An expression like COALESCE(id, '...') makes a value
+// without naming it, so the functions that make values check USAGE.
 //
-// They check the role whose privileges PostgreSQL checks at that moment, such as the owner of a
-// SECURITY DEFINER function. A session remembers the last role with USAGE until this may have
-// changed.
+// The checked role is the current one: in a SECURITY DEFINER function, its owner. A session
+// remembers the last role with USAGE until this may have changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"

@@ -30,6 +30,5 @@ FileFailure file_open(const char* path, int* fd);
 // the old file may have a second name, or pages that the kernel dropped after a failed fsync.
 FileFailure file_create(const char* path, int* fd);
 
-// Reads the inode number and the time of birth of a regular file. If the file system has no times
-// of birth, reads the device and the time of the last change instead.
+// Reads inode and time of birth. Without a time of birth, reads device and time of the last change.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);

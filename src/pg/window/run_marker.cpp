@@ -1,11 +1,9 @@
-// The marker of a data directory is a POSIX shared memory object of 8 bytes, whose name is a hash
-// of the directory's identity. The marker survives a stop of the server, but no reboot of the
-// machine. It counts only if it belongs to the server's user and is on a tmpfs, because a disk
-// could be rolled back together with the directory. A start without a marker holds off longer than
-// any proof by a marker lasts. So different containers may safely have different markers.
-//
-// Another user may create an object of this name first. So opening the object never blocks on a
-// FIFO, and shm_open() follows no link.
+// The marker of a data directory is a POSIX shared memory object, whose name is a hash of the
+// directory's identity. It survives a stop of the server, but no reboot. It counts only on a tmpfs,
+// because a disk could be rolled back together with the directory. A start without a marker holds
+// off longer than any proof lasts, so containers may safely have different markers. Another user
+// may create an object of this name, so opening it never blocks on a FIFO, and shm_open() follows
+// no link.
 
 #include "pg/window/run_marker.h"
 

@@ -18,13 +18,11 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 // Reads this directory's identity. Returns a failure without one.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
-// Locks this directory's identity file, which a hard-linked copy of the directory shares. Child
-// processes inherit the lock, which lasts until the last of them ends. With `makes`, makes missing
-// files. Returns whether the lock is held.
+// Locks this directory for this process and its later children. A hard-linked copy shares the lock.
+// With `makes`, makes missing files. Returns whether the lock is held.
 bool window_file_lock(bool makes);
 // For a child process that may outlive the server: closes its copy of the lock.
 void window_file_leave_lock();
 
-// Writes the state so that it survives a crash of the machine. After a failure the disk may have
-// either the old state or the new one.
+// Writes the state durably. After a failure the disk may have either the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);
