@@ -1,12 +1,13 @@
 #!/bin/sh
-# Prints a coordinator of leases for servers without the library; see docs/managed.md. The longest
-# lease has DURATION (60) seconds, clocks differ by SKEW (2) seconds:
+# Prints a coordinator of leases for servers without the library (see docs/managed.md). DURATION is
+# the longest lease in seconds, and SKEW the greatest difference of clocks. Defaults: 60 and 2.
 #
 #   managed/coordinator.sh [DURATION [SKEW]] | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #
-# The changes are below. Each start of the server is a takeover, because nothing else shows a disk
-# that was set back. Duration and skew are constants, because a rollback could set a row back to
-# smaller values. The program fails at an unknown C function or text.
+# The text after awk's program lists all changes to the extension's script. Each start of the server
+# is a takeover, because nothing else reveals that a disk was set back. Duration and skew are
+# constants, because the rollback of a disk could set a row back to smaller values. The program
+# fails if the extension has an unknown C function, or lacks a text that must change.
 
 set -eu
 duration=${1-60} skew=${2-2}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the statement that registers randflake.sql with pg_tle as the extension randflake_managed.
-# With the registered version as argument, prints the statements that register an update from it:
+# With VERSION, which is the registered version, it prints the statements that register an update:
 #
 #   managed/pgtle.sh           | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #   managed/pgtle.sh VERSION   | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
@@ -17,6 +17,6 @@ else
     echo "SELECT pgtle.install_update_path('randflake_managed', '$1', '$version', $quote"
 fi
 cat randflake.sql
-# Without this statement, a dump lacks the row of an extension's table.
+# By this statement a dump includes the table's row, although the table belongs to an extension.
 echo "SELECT pg_catalog.pg_extension_config_dump('randflake.randflake_state', '');$quote);"
 [ $# -eq 0 ] || echo "SELECT pgtle.set_default_version('randflake_managed', '$version');"

@@ -5,8 +5,8 @@
 --
 -- How sessions get numbers
 --
--- All state is in sequences, because they keep their values when a transaction rolls back.
--- Each node id has four:
+-- All state is in sequences, because sequences keep their values when a transaction rolls back.
+-- Each node id has four sequences:
 --
 --   tickets, hops, leaps
 --             logged; only nextval moves them. Their position is
@@ -17,61 +17,58 @@
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- `life` is 16 bits of the server's start time. A session uses a number only if the number has this
--- life. Its second must be at least the clock's and at most 60 beyond it. These invariants hold:
+-- `life` is 16 bits of the server's start time. A session uses a number only if the number has the
+-- life of the present start, and if its second is at least the clock's and at most 60 beyond. These
+-- invariants hold:
 --
---   1. A second has one holder. The position never falls, and a nextval of `tickets` raises it by
---      1. A session reads hops and leaps before its nextval and after it. If both reads agree, the
---      session knows the position that its nextval made. No other nextval made the same position.
---   2. Sessions use a number of a second once. Only the second's holder sets `numbers` to this
---      second, and only once, even after a long pause. From there the number grows by one at a
---      time.
---   3. Numbers of a second do not run into the next second. A session checks before each single
---      nextval and takes no number from 122,880 on. After this check a session may pause and then
---      take one number too many. The 8,192 numbers from 122,880 on are more than there can be
---      sessions.
---   4. After a crash, no session opens a used second again. Before a session opens a second, the
---      position has reached the disk, or the second is at most 2 ahead of the clock. After each
---      start, the first second lies 4 or more ahead of the clock, and beyond the position on disk.
---      PostgreSQL 17 flushes on demand. Before 17, pg_current_wal_flush_lsn proves the flush.
---      Without proof the session waits for the clock. Then a used second can be opened again only
---      if the crash lost its position and the clock stepped back during the crash.
---   5. After a crash, no session uses an earlier number: `numbers` is 0 or has another life.
---   6. No session opens a second more than 60 ahead of the clock. So a server that takes over a
---      node id with an unknown past begins 64 ahead and waits 4 seconds. That is safe if its clock
---      is less than 4 seconds behind the clock of the former server. A promoted standby lacks the
---      last positions even with synchronous replication, because only the session that moved them
---      waits for the standby. randflake_configure() does not know the past if it gets a node id,
---      makes sequences, or finds another server, database or timeline. A node id has no past under
---      a secret that randflake_configure() makes.
+-- 1. A second has one holder. The position never falls, and each nextval of `tickets` raises it by
+--    1. A session reads hops and leaps before and after its nextval. If both reads agree, the
+--    session knows the position that its nextval made, and no other nextval made this position.
+-- 2. Sessions use each number of a second once. Only the second's holder sets `numbers` to this
+--    second, and only once, even after a long pause. From there on, each nextval adds one.
+-- 3. Numbers of a second do not run into the next second. Before each single nextval a session
+--    checks that the number is below 122,880. A session that pauses after this check may take one
+--    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
+-- 4. After a crash, no session opens a used second again. Before a session opens a second, the
+--    position has reached the disk, or the second is at most 2 ahead of the clock. After each
+--    start, the first second that a session opens is 4 or more ahead of the clock, and beyond the
+--    position on disk. PostgreSQL 17 flushes WAL on demand. Before 17, pg_current_wal_flush_lsn()
+--    proves that the position has reached the disk. Without this proof the session waits for the
+--    clock. Then a used second can only be opened again if a crash lost its position and the clock
+--    stepped back during the crash.
+-- 5. After a crash, no session uses an earlier number, because `numbers` is 0 or has another life.
+-- 6. No session opens a second more than 60 ahead of the clock. So a server that takes over a node
+--    id with an unknown past begins 64 ahead of the clock, and waits 4 seconds. This is safe if its
+--    clock is less than 4 seconds behind the clock of the former server. A promoted standby does
+--    not know the past: even with synchronous replication, only the session that moves the position
+--    waits for the standby. The past is also unknown if randflake_configure() gets a node id, makes
+--    sequences, or finds another server, database or timeline. A secret that it makes has no past.
 --
--- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollback,
--- subtransactions, isolation levels and snapshots change no sequence. A randflake_configure() that
--- rolls back removes the sequences that it made. The next call makes them again, and also begins 64
--- ahead. Sessions read the row of randflake_state under a snapshot. randflake_configure() changes
--- it by TRUNCATE, which waits for all transactions that have read it and hides the row from older
--- snapshots. Under the same lock, only randflake_configure() sets the position.
+-- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollbacks,
+-- isolation levels and snapshots change no sequence. If randflake_configure() rolls back, the
+-- sequences that it made are gone, and the next call also begins 64 ahead. randflake_configure()
+-- changes the row of randflake_state by TRUNCATE, which waits for all transactions that have read
+-- the row, and hides it from older snapshots. Only randflake_configure() sets the position, under
+-- the lock of TRUNCATE.
 --
--- PostgreSQL logs 32 values of a sequence beforehand, so after a crash each of the three is at most
--- 32 ahead of its use. This is half a second for tickets, and nothing for hops and leaps, which
--- stop at a multiple of 64. `hops` (512 seconds) and `leaps` (three days) bridge idle times. Only
--- the holder of a past second moves them, so sessions together do not move them far beyond the
--- clock.
+-- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
+-- ahead. It does not move hops (512 seconds) and leaps (three days), because they stop at a
+-- multiple of 64. They bridge idle times. Only the holder of a past second moves them, so they stay
+-- near the clock.
 --
 -- Later versions
 --
--- A new version installs over a former one in one transaction. It replaces functions, which keep
--- their oids, and drops nothing. First it locks randflake_state. Then all transactions that read
--- the row have ended, and no session reads it until the new functions exist. A call that waits for
--- the row goes on with the former body of its function, which calls the new functions. So a version
--- that gives state or sequences another meaning writes the row again by TRUNCATE, and its
--- randflake_format() returns another number. The former body checks this number after it has read
--- the row.
+-- A new version installs over an earlier one in one transaction. It replaces functions, which keep
+-- their oids, and drops nothing. First it locks randflake_state, so no session reads the row until
+-- the new functions exist. A call that waits for the row continues in the old body of its function,
+-- but calls new functions. So a version that changes the meaning of state or sequences rewrites the
+-- row by TRUNCATE, and its randflake_format() returns another number, which the old body checks
+-- after it has read the row.
 --
 -- Security
 --
--- Functions for ordinary roles are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp and
--- qualifies its own objects, so it finds no name, operator or cast of another role.
+-- Functions for ordinary roles are SECURITY DEFINER. Each sets search_path = pg_catalog, pg_temp
+-- and qualifies the script's objects, so it calls no function, operator or cast of another role.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
@@ -101,7 +98,7 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
         END IF;
     END IF;
-    -- Objects of a former version keep their grants.
+    -- Records the objects of an earlier version, because they keep their grants.
     PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
@@ -109,11 +106,10 @@ $do$;
 
 CREATE SCHEMA IF NOT EXISTS randflake;
 
--- Returns the format of the state and the sequences. A version that changes it returns the next
--- number.
+-- Returns the format of the state and the sequences. A version that changes the format adds 1.
 CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
--- The only row has the arguments of randflake_configure(). It contains the secret.
+-- The only row has the arguments of randflake_configure(), and so it contains the secret.
 CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
@@ -134,8 +130,9 @@ ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then x and y of the right branch. A round computes both branches at once. It
--- adds only the words x, and masks the carries between them. A round key has four words, too.
+-- the left branch, then x and y of the right branch. A round computes both branches at once. Only
+-- the words x result from an addition, whose carry is masked so that it stays within its word. A
+-- round key has four words, too.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -168,7 +165,7 @@ END
 $$;
 
 -- Returns HMAC-SHA-256 under a secret of 32 hexadecimal digits. This function and the next one are
--- in PL/pgSQL, because auto_explain would log the arguments of SQL functions.
+-- in PL/pgSQL, because auto_explain would log the secret as an argument of an SQL function.
 CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -180,7 +177,7 @@ BEGIN
 END
 $$;
 
--- Returns the two words of the key of a permutation of 53-bit numbers; see docs/masking.md.
+-- Returns the two words of a key that permutes 53-bit numbers. See docs/masking.md.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -194,21 +191,21 @@ BEGIN
 END
 $$;
 
--- Creates the functions for single identifiers and numbers, and the permutation, with unrolled
--- rounds.
+-- Creates the functions for single identifiers and numbers with unrolled rounds, and the
+-- permutation.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
     -- The cipher swaps the two bytes of each word.
     swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
-    -- Computes three parts of a round: the sum for the next x, the rotated y, and the linear layer
-    -- from the left branch to the right one.
+    -- These expressions are parts of a round: the sum for the next x, the rotated y, and the linear
+    -- layer from the left branch to the right one.
     total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
-    -- Returns the last number, if c is this configuration, and the clock's second of this life, in
-    -- `numbers`.
+    -- Sets v to the last number, or NULL if `numbers` is not the configured one, and now_ to the
+    -- number that begins the clock's second in this life.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
         IF randflake.randflake_format() <> 1 THEN  -- it was replaced while this body waited for the row
             RAISE serialization_failure USING MESSAGE = ''randflake was updated during this call'', HINT = ''Repeat the transaction.'';
@@ -249,7 +246,7 @@ BEGIN
     EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
         'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
 
-    -- Computes a round of SipHash on words a to d. It adds the lower 62 bits and the upper 2 bits
+    -- This is a round of SipHash on words a to d. It adds the lower 62 bits and the upper 2 bits
     -- separately, because PostgreSQL raises an error on overflow.
     FOREACH step SLICE 1 IN ARRAY ARRAY[['a', 'b', '13'], ['c', 'd', '16'], ['a', '', '32'], ['c', 'b', '17'], ['a', 'd', '21'], ['c', '', '32']] LOOP
         sip := sip || CASE step[2] WHEN '' THEN '' ELSE format('
@@ -284,8 +281,8 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- A usable number is at most 60 seconds beyond the clock. The call checks before and after
-    -- nextval, because another session may have opened a second in between.
+    -- A number is usable if it is at most 60 seconds beyond the clock. The call checks this before
+    -- and after nextval, because another session may open a second in between.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -308,8 +305,9 @@ BEGIN
     END LOOP;
 END');
 
-    -- Makes many identifiers, of 64 or 53 bits. 53-bit identifiers use the first 32,768 numbers of
-    -- a second. The session skips a number if another session has moved `numbers` beyond it.
+    -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
+    -- 32,768 numbers of a second. The session skips each number that nextval returns but that is
+    -- not usable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -350,13 +348,13 @@ END
 $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997): each bit string holds one bit of every state. Rotations then cost nothing, and the
--- function adds bit by bit. The first half of a slice of x or y belongs to the left branch, the
--- second half to the right one.
+-- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
+-- bit by bit. The first half of a slice of x or y belongs to the left branch, the second half to
+-- the right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- The length of a slice is a power of two. These are its logarithm and the length.
+    -- A slice has 2^n bits.
     n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));
     size  constant integer := 1 << n;
     swaps varbit[];  -- see below
@@ -376,9 +374,10 @@ BEGIN
     INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
-    -- The place of a bit is a number of 6 + n bits: the number of its state, then the bit within
-    -- the state. An exchange of the lowest 6 with the highest 6 turns states into slices and back.
-    -- The masks mark the places whose lower bit is 1 and whose upper bit is 0.
+    -- A bit's place is a number of 6 + n bits: the number of its state, then the number of the bit
+    -- in the state. An exchange of the lowest 6 bits of this number with the highest 6 turns states
+    -- into slices and back. The masks mark the places whose lower bit is 1 and whose upper bit is
+    -- 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -433,9 +432,7 @@ BEGIN
 END
 $$;
 
--- Implements the ring of secrets, as src/core/secret/secret_ring.h does.
-
--- Returns the secret, from 1, that owns a number.
+-- Returns which secret owns a number, as src/core/secret/secret_ring.h does. The first secret is 1.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -451,8 +448,8 @@ BEGIN
 END
 $$;
 
--- Returns NULL for a skipped number, and for an identifier that no secret made. The secret of its
--- second owns a 53-bit identifier.
+-- Encrypting returns NULL for a skipped number. Decrypting returns NULL for an identifier that no
+-- secret made. A 53-bit identifier belongs to the secret of its second.
 DO $do$
 DECLARE
     variant record;
@@ -497,8 +494,8 @@ $do$;
 
 -- The state machine
 
--- Returns a text that identifies server and database. It differs in clones, branches and restored
--- dumps, as far as SQL can see that.
+-- Returns texts that identify the server, the database and the timeline. They differ in clones,
+-- branches and restored dumps, as far as SQL can see that.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -515,7 +512,8 @@ BEGIN
 END
 $$;
 
--- Returns the position, and the part of it that comes from hops and leaps.
+-- The first function returns the part of the position that comes from hops and leaps. The second
+-- one returns the whole position.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
@@ -524,7 +522,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract of uniqueness. An ASSERT would not do: any role can turn it off.
+-- Reports a violated contract of uniqueness. An ASSERT would not be enough, because any role can
+-- turn it off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -534,8 +533,8 @@ BEGIN
 END
 $$;
 
--- Returns why this database makes no identifiers, as the parts of an error. If it does, state is
--- NULL.
+-- Returns the parts of an error that says why this database makes no identifiers. The state is NULL
+-- if the database makes identifiers.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -598,8 +597,8 @@ BEGIN
 END
 $$;
 
--- Returns when a number below this one of its second may be free. Opens a second that this session
--- holds, or waits for the session that does.
+-- Returns when `numbers` may have a free number below `below` in its second. Until then it opens a
+-- second that this session holds, or waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -650,7 +649,8 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, one session moves it to a place beyond a full second.
+        -- If the position is far behind, only one session moves it: the one that gets the next full
+        -- second.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -675,7 +675,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- This session, and no other, holds the second of this position.
+        -- Only this session holds the second of this position.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);
@@ -688,13 +688,14 @@ BEGIN
             CONTINUE;
         END IF;
 
-        -- The WAL records of the position precede this location.
+        -- The WAL records of the position end before this location.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
                 PERFORM pg_logical_emit_message(false, 'randflake', '', true);
             ELSIF t > now + 2 THEN
-                -- PostgreSQL soon flushes full pages even without a commit.
+                -- Without a commit, PostgreSQL soon flushes only full WAL pages, so this message
+                -- fills pages.
                 PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
             END IF;
         EXCEPTION WHEN OTHERS THEN
@@ -722,7 +723,7 @@ $$;
 
 -- Configuration
 
--- Default privileges of the owner may have granted access to these objects.
+-- Revokes what the owner's default privileges may have granted on the tables and sequences.
 CREATE OR REPLACE FUNCTION randflake.randflake_keep_private() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -737,7 +738,7 @@ BEGIN
 END
 $$;
 
--- Parses secrets (src/core/secret/secret_file.h) into their keys and fingerprints.
+-- Parses the lines of secrets, as src/core/secret/secret_file.h does, into keys and fingerprints.
 CREATE OR REPLACE FUNCTION randflake.randflake_parse_secrets(
     secret text, OUT valid_from bigint[], OUT keys bigint[], OUT keys53 bigint[], OUT fingerprints text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -802,9 +803,11 @@ BEGIN
 END
 $$;
 
--- secret    has the lines of a file of secrets. NULL keeps the present ones, or makes one at first.
+-- secret    has the lines of a file of secrets. NULL keeps the present ones, or makes the first
+-- secret.
 -- node_id   NULL keeps the present node id.
--- failover  lets a promoted standby resume by itself. NULL keeps the setting; false at first.
+-- failover  lets a promoted standby resume by itself. NULL keeps the setting, which is false at
+-- first.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan  -- a custom plan would show the secret to auto_explain
@@ -848,7 +851,7 @@ BEGIN
         latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
                 to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
             FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
-        -- A secret must stay if sessions may have used its seconds.
+        -- A secret must stay if sessions may have used seconds of it.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
             (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
@@ -874,7 +877,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- Finds the last second that sessions may have used. No session has used a new secret.
+        -- This is the last second that sessions may have used. A new secret has no used seconds.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -895,9 +898,7 @@ BEGIN
 END
 $$;
 
--- Decoding identifiers
-
--- Of 64 bits and of 53.
+-- Creates the functions that decode and encode identifiers of 64 and of 53 bits.
 DO $do$
 DECLARE
     head     constant text := 'CREATE OR REPLACE FUNCTION randflake.%s LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ %s $$';
@@ -996,8 +997,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- PostgreSQL resolves the bodies of these functions at creation. So they need no search_path, and
--- PostgreSQL can inline them.
+-- PostgreSQL resolves the bodies of the next functions at creation, so they need no search_path,
+-- and PostgreSQL can inline them.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1014,8 +1015,9 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- Returns the identifier of `digits`, which are all or a part of the text form `all_`. Compares
--- under collation "C", whatever the collation of the caller's column is.
+-- Returns the identifier of `digits`. A message shows `all_`, the text form to which they belong.
+-- The function compares under collation "C", so the collation of the caller's column does not
+-- matter.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1139,9 +1141,9 @@ BEGIN ATOMIC
     ORDER BY u.o;
 END;
 
--- Whatever default privileges say, only the owner may use new objects, except for the grants to
--- PUBLIC and pg_monitor below. Objects of a former version stay as they are: replacing a view would
--- wait for a session that has read the view and waits for randflake_state.
+-- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
+-- block revokes default privileges. It leaves objects of an earlier version as they are. To replace
+-- a view, it would have to wait for a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

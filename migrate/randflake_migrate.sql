@@ -1,47 +1,48 @@
--- Moves a database from serial and identity keys to identifiers: see docs/migrating.md.
+-- Moves a database from serial and identity keys to identifiers. See docs/migrating.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f migrate/randflake_migrate.sql
 --
 -- plan() lists what moves and what depends on it, and changes nothing. transaction() prints one
--- transaction that moves a group of tables. start() plans the steps that move a group while
--- programs use it. todo() prints the steps that remain, and undo() replaces them by the steps back.
--- Only the operator runs the printed statements. After all moves, the operator runs DROP SCHEMA
--- randflake_migrate CASCADE, which removes everything.
+-- transaction that moves a group of tables. start() plans the steps of a move during which programs
+-- can use the group. todo() prints the remaining steps, and undo() replaces them by steps that
+-- reverse the move. The operator runs the printed statements. After all moves the operator runs
+-- DROP SCHEMA randflake_migrate CASCADE, which removes this script's objects.
 --
 -- How the script finds columns and objects
 --
--- moving() returns the columns that move: generated keys, and the columns that refer to them by
--- foreign keys. Tables that foreign keys connect form a group, named after its first table.
--- hanging() follows pg_depend through views and functions. An object is "kept" if PostgreSQL keeps
--- it through ALTER COLUMN TYPE. An object is "made again" if the move drops it and creates it again
--- with the SQL that PostgreSQL prints for it. Any other object is a blocker.
+-- moving() returns the columns that move: generated keys, and columns that refer to them by foreign
+-- keys. Tables that foreign keys connect form a group, named after its first table. hanging()
+-- follows pg_depend through views and functions. "kept" means that PostgreSQL keeps an object
+-- through ALTER COLUMN TYPE. "made again" means that the move drops an object and creates it with
+-- the SQL that PostgreSQL prints for it. Any other object is a blocker.
 --
 -- How columns change places while programs write (start)
 --
--- Each column gets a shadow column, whose name begins with new_. A trigger maintains the shadow in
--- every row that a program writes, and fill() fills all other rows. Step 7 puts old_ before the
--- column's name and gives the name to the shadow. Then triggers maintain the old column in new
--- rows. So undo() after step 7 exchanges the two columns by the same steps. Before step 7, undo()
--- drops the shadows.
+-- Each column gets a shadow column, whose name begins with new_. A trigger sets the shadow in every
+-- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column so
+-- that its name begins with old_, and gives its name to the shadow. Then triggers set the old
+-- column in new rows, so undo() after step 7 exchanges the columns by the same steps. Before step
+-- 7, undo() drops the shadows.
 --
--- A shadow belongs to a number, not to a row, because references to a number stay when another row
--- takes it. When an UPDATE or DELETE removes a number from a row, a table of the move keeps the
--- shadow for the next row with this number.
+-- A shadow belongs to a number, not to a row, because references to a number remain when another
+-- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
+-- move keeps the number's shadow for the next row with this number.
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. Then the indexes and keys of the table take those of the partitions. A check
--- refuses rows without a shadow, so that no shadow is missing after a program attaches a partition
--- with rows or disables a trigger.
+-- programs write. Then the table's own indexes and keys include those of the partitions. A check
+-- refuses rows without a shadow, in case a program attaches a partition with rows or disables a
+-- trigger.
 --
--- A move has a number, which all its names contain: randflake_1_… and zzz_randflake_1_… in the
+-- The names of a move's objects contain its number: randflake_1_… and zzz_randflake_1_… in the
 -- schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The steps
--- record the oid of each object that they make, and drop nothing else.
+-- record the oid of each object that they make, and drop no other objects.
 --
--- Security: %I quotes names in SQL, and %L values. Functions and generated SQL have search_path =
--- pg_catalog, pg_temp, and generated SQL qualifies all other names. The owner of a table can attach
--- code to the table, or replace the table by a view. So statements that may run such code or parse
--- the owner's text run as the owner (as_owner), and so do the functions that a move makes.
+-- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
+-- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
+-- can attach code to the table, or replace the table by a view. So statements that may run such
+-- code or parse the owner's text run as the owner (see as_owner), and so do the functions that a
+-- move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -50,8 +51,8 @@ COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randf
 
 -- --- the columns --------------------------------------------------------------------------------
 
--- Returns the function with this name and number of arguments, from the extension or the managed
--- script. Ignores functions of other roles with this name.
+-- Returns the function with this name and number of arguments from the extension or the managed
+-- script. Ignores functions of the same name that other roles own.
 CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid
@@ -82,9 +83,9 @@ BEGIN
 END
 $$;
 
--- Returns the columns that move. If `rows` is all, existing rows get new keys; if it is new, they
--- keep their keys. A key that already holds identifiers keeps them, and may only move to the type.
--- Partitions and inheriting tables follow their topmost table.
+-- Returns the columns that move. With `rows` = all, existing rows get new keys. With `rows` = new,
+-- they keep their keys. A key that already has identifiers keeps them, and can only move to the
+-- type randflake. Partitions and inheriting tables follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -150,23 +151,23 @@ CREATE FUNCTION randflake_migrate.moving(
     ORDER BY f.grp, m.source = 'reference', m.rel, m.att
 $$;
 
--- Returns the search_path in which statements find the type's operators.
+-- Returns the search_path with which statements find the operators of these types.
 CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
--- Returns a LOCK TABLE statement. It times out before deadlock_timeout, when a waiting program
--- would check for deadlocks and might fail.
+-- Returns a LOCK TABLE statement that times out before deadlock_timeout. Otherwise a waiting
+-- program would check for deadlocks after this time, and might fail.
 CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Returns the views that LOCK TABLE must name before their tables. LOCK TABLE needs rights of the
--- view's owner on the tables of the view. Without these rights the function returns no view.
+-- Returns the views that LOCK TABLE must name before their tables. LOCK TABLE requires that the
+-- owner of a view has rights on the view's tables. If an owner lacks them, returns no view.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -175,8 +176,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE r.ev_class = ANY ($1) AND NOT has_table_privilege(c.relowner, u.oid, 'UPDATE, DELETE, TRUNCATE'))
 $$;
 
--- Returns tables for LOCK TABLE in the order of most programs: referenced tables first. `roots` are
--- the tables with the keys in these tables.
+-- Returns tables for LOCK TABLE, with referenced tables first, as most programs lock them. `roots`
+-- has the tables to which the columns of `rels` refer.
 CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
@@ -185,7 +186,6 @@ $$;
 
 -- --- other owners -------------------------------------------------------------------------------
 
--- Runs the statement of as_owner().
 CREATE FUNCTION randflake_migrate.run() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     rows bigint := 0;
@@ -200,10 +200,10 @@ BEGIN
 END
 $$;
 
--- Runs a statement as another role, and returns the number of rows. SET ROLE would not be safe:
--- code of that role could run RESET ROLE, and its deferred triggers would run after the reset. So
--- the function makes PostgreSQL refresh a materialized view as that role, which confines role,
--- settings and deferred triggers.
+-- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
+-- because the role's code could run RESET ROLE, and its deferred triggers would run after the
+-- reset. So this function refreshes a materialized view as that role. PostgreSQL then confines the
+-- role, settings and deferred triggers.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -235,8 +235,8 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. The role gets USAGE on the schema, and CREATE
--- only during the change of owner.
+-- Makes a role the owner of objects in this schema. The role keeps USAGE on the schema, but has
+-- CREATE only during the change of owner.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -254,14 +254,14 @@ BEGIN
 END
 $$;
 
--- Returns the SQL that runs a statement as this role.
+-- Returns SQL that runs a statement as this role.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Returns the SQL that makes this role the owner of objects in this schema.
+-- Returns SQL that makes this role the owner of objects in this schema.
 CREATE FUNCTION randflake_migrate.given(owner oid, VARIADIC names name[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN ''
@@ -269,7 +269,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Returns the owner of an object, or of the object's table.
+-- Returns the owner of an object, or of the table to which the object belongs.
 CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
@@ -283,7 +283,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), quote_ident(current_user)::regrole)
 $$;
 
--- Raises an error if another role runs the printed statements, or if a table has changed since.
+-- Raises an error if the statements run as a role other than `mover`, or if a table has changed.
 CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -308,7 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the name of the table and of the function that map a key's old numbers to new ones.
+-- Returns the name of the table, and of the function, that map a key's old numbers to new numbers.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -322,8 +322,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns the direct dependents of an object or of a column. A rule counts as its view. If a
--- table's row type has dependents, only columns count: a changed column does not affect the others.
+-- Returns what directly depends on an object or a column. A rule counts as its view. If something
+-- depends on a table's row type, only columns count, because a change of one column does not affect
+-- the dependents of others.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -347,7 +348,7 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                       AND (t.tgisinternal OR t.tgparentid <> 0))
 $$;
 
--- Returns these columns and those that inherit from them.
+-- Returns these columns, and the columns that inherit from them.
 CREATE FUNCTION randflake_migrate.places(rels oid[], atts smallint[], OUT rel oid, OUT att smallint)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE place (rel, att) AS (
@@ -360,16 +361,17 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- Returns a table and all its partitions. Those without partitions hold the rows.
+-- Returns a table and all its partitions. `leaf` is true if it has no partitions, and so holds
+-- rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
--- each of the given columns ("table.number"), OTHER each other column, and CONST each constant.
--- Columns of a result and UNION carry the number of their query: ":resno 3/1",
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
+-- replaces each given column ("table.number"), OTHER each other column, and CONST each constant.
+-- Result columns and UNION have the number of their query, as in ":resno 3/1" and
 -- "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -435,7 +437,7 @@ BEGIN
 END
 $$;
 
--- Returns what an expression does with a key that the type does not support.
+-- Returns what the expression does with a key although the type does not support it.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -459,8 +461,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns all objects that depend on these columns or on columns that inherit from them, in the
--- order of creation. Each object has its fate, its identity as in pg_identify_object, a note and a
--- remedy.
+-- order of their creation. Each object has its fate, its identity as in pg_identify_object, a note
+-- and a remedy.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -518,8 +520,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
 $$;
 
--- Returns statements that set the owner and the grants of a new view or function, and revoke
--- default grants.
+-- Returns statements that revoke the default grants on a new view or function, and set its owner
+-- and its grants.
 CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
@@ -545,7 +547,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
 $$;
 
--- Returns the statistics settings of a column: the text after SET. Other options are irrelevant.
+-- Returns a column's statistics settings as text that follows SET. Other options do not matter.
 CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
@@ -554,8 +556,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- Returns the statements that let an index cluster its table or be its replica identity, each after
--- a line feed.
+-- Returns the statements that mark an index as the cluster or replica identity index of its table.
+-- Each begins with a line feed.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -563,7 +565,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Renames the index of a partition below this index, because ALTER COLUMN TYPE changes its name.
+-- Restores the name of a partition's index below this index, because ALTER COLUMN TYPE changes it.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -576,7 +578,7 @@ BEGIN
 END
 $$;
 
--- Returns the statement that drops an object, which the move makes again later.
+-- Returns the statement that drops an object, before the move makes the object again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type
@@ -591,9 +593,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- Returns the statements that make the object again, with its owner, grants, comments and state.
--- They do not qualify names in the caller's search_path, so that operators can be found for the new
--- type.
+-- Returns the statements that make an object again, with its owner, grants, comments and state.
+-- They do not qualify names in the caller's search_path, so that PostgreSQL finds the operators of
+-- the new type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -657,7 +659,7 @@ $$;
 
 -- --- the plan -----------------------------------------------------------------------------------
 
--- The table has one row for each move by start().
+-- Each row is a move that start() began.
 CREATE TABLE randflake_migrate.move (
     id       integer PRIMARY KEY,
     grp      text NOT NULL,
@@ -672,14 +674,15 @@ CREATE TABLE randflake_migrate.move (
     pause    interval NOT NULL DEFAULT '0'                   -- after each such transaction
 );
 
--- Returns the number of the next move, and the name of its column beside another one.
+-- The first function returns the number of the next move. The second one returns the name of a
+-- column that the move adds beside another.
 CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
 
 CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
 
--- Returns the sequence of a column: its own sequence, or that of a default nextval().
+-- Returns the sequence that generates a column's values, as an identity or by a default nextval().
 CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -691,8 +694,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Returns two kinds of blockers: names that the steps need, and privileges that owners of tables
--- lack.
+-- Returns two kinds of blockers: names that the steps need and that are taken, and privileges that
+-- a table's owner lacks.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -1000,7 +1003,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
--- Returns the plan, with the group's name as the caller's search_path shows it.
+-- Returns the plan. A group's name has its schema only if the caller's search_path requires this.
 CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
     SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
@@ -1033,8 +1036,8 @@ $$;
 -- --- one transaction ----------------------------------------------------------------------------
 
 -- Returns the statements that move a table's group at once, under ACCESS EXCLUSIVE locks while
--- PostgreSQL rewrites its rows. If rows get new keys, randflake_migrate."schema.table.column" maps
--- old keys to new ones.
+-- PostgreSQL rewrites its rows. If rows get new keys, the table
+-- randflake_migrate."schema.table.column" maps old keys to new keys.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1082,7 +1085,7 @@ BEGIN
         END IF;
         RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
                            CASE m.source WHEN 'identity' THEN 'IDENTITY' ELSE 'DEFAULT' END);
-        -- If another object uses the sequence, it stays.
+        -- The sequence stays if another object uses it.
         IF m.source = 'serial' AND m.sequence IS NOT NULL AND NOT EXISTS (
             SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
             WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.sequence AND d.deptype = 'n'
@@ -1095,7 +1098,8 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps indexes of partitions and statistics, but loses their names and settings.
+    -- PostgreSQL keeps the indexes of partitions and the statistics, but loses their names and
+    -- settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1114,7 +1118,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- Later in the transaction, a migration tool may use its own tables.
+    -- A migration tool may use its own tables later in this transaction.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1124,8 +1128,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- The table has the columns of moves. Step 7 renames the column `name` to `displaced`, and `shadow`
--- to `name`.
+-- Each row is a column of a move. Step 7 renames the column `name` to `displaced`, and `shadow` to
+-- `name`.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1149,7 +1153,7 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- The table has the steps in order. Each step but CREATE INDEX CONCURRENTLY is a transaction, which
+-- Each row is a step. CREATE INDEX CONCURRENTLY runs alone. Every other step is a transaction that
 -- also marks the step done.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
@@ -1168,7 +1172,7 @@ CREATE TABLE randflake_migrate.step (
     PRIMARY KEY (move, n)
 );
 
--- Returns a move's columns in its tables and their partitions.
+-- Returns the columns of a move, in its tables and in their partitions.
 CREATE FUNCTION randflake_migrate.columns(move integer, OUT rel oid, OUT att smallint, OUT p randflake_migrate.part)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attrelid, a.attnum, v FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
@@ -1209,8 +1213,8 @@ BEGIN
 END
 $$;
 
--- Marks a step done. Raises an error if the step is not the next one, or if results of earlier
--- steps are missing.
+-- Marks a step done. Raises an error if the step is not the next one, or if what earlier steps made
+-- is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1223,7 +1227,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s is not the next one', $2, $1),
             HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
     END IF;
-    -- The steps back skip a table that was dropped.
+    -- The steps of undo() skip a table that was dropped.
     PERFORM randflake_migrate.same(m.mover, array_agg(x.rel), array_agg(x.name), array_agg(x.owner))
     FROM unnest(m.tables, m.names, m.owners) AS x (rel, name, owner) WHERE next.kind <> 'undo' OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = x.rel);
     IF next.kind <> 'undo' THEN
@@ -1249,7 +1253,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the index that a step makes, if it exists. Raises an error if another index has its name.
+-- Returns the index of a step if it exists. Raises an error if another index has its name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1265,7 +1269,8 @@ BEGIN
 END
 $$;
 
--- Reserves an index's name before the build, because an unfinished index does not show its creator.
+-- Reserves the index's name before the build, because an unfinished index does not show its
+-- creator.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1282,8 +1287,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the names of a column's trigger, its functions, and the check against rows without a
--- shadow.
+-- Returns the name of a column's trigger, of one of its functions, or of the check against rows
+-- without a shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1291,16 +1296,17 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- Returns the statement that makes this check. Once the check is valid, SET NOT NULL needs no scan.
+-- Returns the statement that makes this check. After its validation, SET NOT NULL needs no scan.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
         CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
--- Makes the trigger that maintains a column's shadow, and its functions. Triggers of one event run
--- in the order of their names: these after the program's own, and those of references before those
--- of keys, which look for what a reference reserved. r is the key that p is or refers to. For it:
+-- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
+-- order of their names: first the program's own triggers, then those of references, then those of
+-- keys, which look for shadows that a reference has reserved. r is the key that p is or refers to.
+-- For r:
 --   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
 --   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
 --   _shadow   returns the same, and reserves one
@@ -1350,8 +1356,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops the functions that follow() made, with their triggers. So other triggers of the same names
--- stay.
+-- Drops the functions of follow() with their triggers. Other triggers of the same names stay.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1400,16 +1405,18 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- At the same time, triggers fill the rows that programs write, in every partition.
+            -- From here on, triggers set the shadows in rows that programs write, in every
+            -- partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
-        -- The updates run no triggers of the program.
+        -- In this role, the updates do not run the program's triggers.
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        -- The next pass fills rows that a program has locked. This avoids deadlocks.
+        -- To avoid deadlocks, this pass skips rows that a program has locked. The next pass fills
+        -- them.
         filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
             ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
             leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
@@ -1423,8 +1430,8 @@ BEGIN
 END
 $$;
 
--- Returns the definition of an index on the shadows: the text after ON table. To get it, the
--- function lets PostgreSQL rename the columns in an empty copy of the table.
+-- Returns an index's definition with the shadows in place of the columns, as the text after ON
+-- table. For this, PostgreSQL renames the columns in an empty copy of the table.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1447,7 +1454,7 @@ BEGIN
             EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy ADD COLUMN %I %s', p.name, p.type);
         END IF;
     END LOOP;
-    -- PostgreSQL runs an index's code as the table's owner.
+    -- PostgreSQL runs the code of an index as the owner of its table.
     EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy OWNER TO %I', i.owner);
     EXECUTE 'CREATE INDEX randflake_migrate_copy_index ON pg_temp.randflake_migrate_copy ' || tail;
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.top LOOP
@@ -1460,7 +1467,7 @@ BEGIN
 END
 $$;
 
--- Returns the names of columns as a list, and the names of their shadows.
+-- Returns the names of columns as a list, and a list with the names of their shadows instead.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1468,8 +1475,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = coalesce(pg_partition_root($2), $2) AND p.name = a.attname
 $$;
 
--- Returns a foreign key on the shadows with all its options. The key of a partitioned table takes
--- the keys of its partitions, which are valid already.
+-- Returns the definition of a foreign key on the shadows. A partitioned table's key includes the
+-- keys of its partitions. They are valid already, so it needs no NOT VALID.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
@@ -1480,15 +1487,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE t.oid = ($2).conrelid
 $$;
 
--- Returns a column as it is after step 7, with exchanged names.
+-- Returns a column as it is after step 7, when the two columns have exchanged their names.
 CREATE FUNCTION randflake_migrate.exchanged(p randflake_migrate.part) RETURNS randflake_migrate.part
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ROW(p.move, p.k, 3 - p.side, p.rel, p.name, p.shadow_att, p.displaced, p.att, p.shadow, p.is_key, p.is_referred_to, p.root,
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes and foreign keys on shadows, and their names until step 7. `parent` is the
--- partitioned table's index above this one; step 7 makes it from the partitions' indexes.
+-- Returns the indexes on shadows, and their names until step 7. `parent` is the index of the
+-- partitioned table that this index belongs to. Step 7 makes it from the indexes of the partitions.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1502,7 +1509,8 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- PostgreSQL gives foreign keys of partitions the name of the table's key.
+-- Returns the foreign keys and their names until step 7. A partition's key has the name of the
+-- table's key.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1515,8 +1523,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Returns the statements of step 7, which exchange all columns of a move. Until step 7, the
--- statements change only if dependents of the columns change.
+-- Returns the statements of step 7, which exchange all columns of a move. Until step 7, they change
+-- only if the dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
@@ -1600,7 +1608,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- Drops what the steps of a move have made, whatever its name is now. undo() does so before step 7.
+-- Returns SQL that drops all objects of a move's steps, even renamed ones. undo() uses it before
+-- step 7.
 CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
@@ -1614,7 +1623,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
 $$;
 
--- Raises an error if the statements of step 7, or those of undo() before step 7, have changed.
+-- Raises an error if the dependents of the tables have changed since these statements were printed.
 CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1643,15 +1652,15 @@ BEGIN
 END
 $$;
 
--- Returns the statements of a step as one transaction.
+-- Returns a step's statements as one transaction.
 CREATE FUNCTION randflake_migrate.in_transaction(move integer, n integer, sql text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL standard_conforming_strings = on;\nSET LOCAL check_function_bodies = off;\n'
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step. It is a transaction, a transaction that makes a constraint, a statement that builds
--- an index, or without a statement fill().
+-- Adds a step: a transaction, a transaction that makes a constraint, the build of an index, or a
+-- call of fill(), for which `sql` is NULL.
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1665,7 +1674,8 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps of a move, or of a move back, whose columns and triggers already exist.
+-- Writes all steps of a move. With `back`, reverses a move whose columns and triggers already
+-- exist.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1698,8 +1708,8 @@ BEGIN
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- A reference has a wrong key if it reserved the key while another transaction
-            -- committed its row.
+            -- A reference may have reserved a shadow while another transaction committed the row
+            -- with another shadow. This UPDATE corrects the reference.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
@@ -1733,7 +1743,7 @@ BEGIN
 END
 $$;
 
--- Begins the online move of a table's group: records its steps and changes nothing else. Returns
+-- Begins the online move of a table's group. Records the steps, changes nothing else, and returns
 -- the number of the move.
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1772,7 +1782,7 @@ BEGIN
 END
 $$;
 
--- Returns the remaining statements in order, for \gexec. With clean_up, returns those of step 8.
+-- Returns the remaining statements in order, for \gexec. Includes step 8 only with `clean_up`.
 CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false) RETURNS SETOF text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1782,7 +1792,7 @@ BEGIN
     UPDATE randflake_migrate.step AS v SET sql = randflake_migrate.in_transaction($1, v.n, CASE v.kind
         WHEN 'swap' THEN randflake_migrate.swap($1, m.state = 'going back') ELSE randflake_migrate.without_shadows($1) END)
     FROM randflake_migrate.move AS m WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.kind IN ('swap', 'undo');
-    -- A dropped partition needs no step.
+    -- A step for a dropped partition counts as done.
     UPDATE randflake_migrate.step AS v SET done = clock_timestamp() WHERE v.move = $1 AND v.done IS NULL
         AND v.rel NOT IN (SELECT c.rel FROM randflake_migrate.columns($1) AS c UNION ALL SELECT p.rel FROM randflake_migrate.part AS p WHERE p.move = $1);
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
@@ -1804,7 +1814,7 @@ BEGIN
 END
 $$;
 
--- Replaces the remaining steps by the steps back, which todo() then prints.
+-- Replaces the remaining steps by the steps that reverse the move. todo() then prints them.
 CREATE FUNCTION randflake_migrate.undo(move integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1829,10 +1839,9 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- Masks serve keys that do not move. This function prints, for each table, a function in the schema
--- `api` that takes a mask and returns the row. The row has masks instead of its key and its
--- references, so roles that may not read the tables see no number. The label of a mask is the name
--- of the key's table.
+-- Prints functions for tables whose keys do not move. In the schema `api`, each takes a mask and
+-- returns the row, with masks instead of the key and the references. So roles that may not read the
+-- tables see no number. The label of a mask is the name of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
@@ -1851,7 +1860,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     GROUP BY c.relname, c.relowner, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;
 
--- Makes the printed statements independent of the caller's settings.
+-- The statements that these functions print must not depend on the caller's settings.
 DO $$
 BEGIN
     EXECUTE (SELECT string_agg(format('ALTER FUNCTION %s SET standard_conforming_strings = on SET datestyle = ISO SET intervalstyle = postgres'
@@ -1861,5 +1870,5 @@ BEGIN
 END
 $$;
 
--- Restores the session's search_path for later statements of the transaction.
+-- Restores the session's search_path for later statements in the transaction.
 SET LOCAL search_path TO DEFAULT;
