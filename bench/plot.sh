@@ -4,8 +4,7 @@
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
-# Blue and bold mark this extension, and grey marks all others. Each bar has a label, so the chart
-# does not depend on colour.
+# Blue and bold mark this extension, and grey marks all others.
 
 set -euo pipefail
 bench=$(realpath "$(dirname "$0")")

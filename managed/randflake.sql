@@ -5,8 +5,8 @@
 --
 -- How sessions get numbers
 --
--- All state is in sequences, because sequences keep their values when a transaction rolls back.
--- Each node id has four sequences:
+-- All state is in sequences, because they keep their values when a transaction rolls back. Each
+-- node id has four sequences:
 --
 --   tickets, hops, leaps
 --             logged; only nextval moves them. Their position is
@@ -17,9 +17,8 @@
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- `life` is 16 bits of the server's start time. A session uses a number only if the number has the
--- life of the present start, and if its second is at least the clock's and at most 60 beyond. These
--- invariants hold:
+-- `life` is 16 bits of the server's start time. A session uses a number only if the number has this
+-- life, and if its second is at least the clock's and at most 60 beyond. These invariants hold:
 --
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` raises it by
 --    1. A session reads hops and leaps before and after its nextval. If both reads agree, the
@@ -48,22 +47,19 @@
 -- isolation levels and snapshots change no sequence. If randflake_configure() rolls back, the
 -- sequences that it made are gone, and the next call also begins 64 ahead. randflake_configure()
 -- changes the row of randflake_state by TRUNCATE, which waits for all transactions that have read
--- the row, and hides it from older snapshots. Only randflake_configure() sets the position, under
--- the lock of TRUNCATE.
+-- the row, and hides it from older snapshots. Nothing else sets the position.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
 -- ahead. It does not move hops (512 seconds) and leaps (three days), because they stop at a
--- multiple of 64. They bridge idle times. Only the holder of a past second moves them, so they stay
--- near the clock.
+-- multiple of 64. They bridge idle times. Only the holder of a past second moves them.
 --
 -- Later versions
 --
 -- A new version installs over an earlier one in one transaction. It replaces functions, which keep
--- their oids, and drops nothing. First it locks randflake_state, so no session reads the row until
--- the new functions exist. A call that waits for the row continues in the old body of its function,
--- but calls new functions. So a version that changes the meaning of state or sequences rewrites the
--- row by TRUNCATE, and its randflake_format() returns another number, which the old body checks
--- after it has read the row.
+-- their oids, and drops nothing. First it locks randflake_state. A call that waits for the row of
+-- this table continues in the old body of its function, but calls new functions. So a version that
+-- changes the meaning of state or sequences rewrites the row by TRUNCATE, and its
+-- randflake_format() returns another number, which the old body checks after it has read the row.
 --
 -- Security
 --
@@ -130,9 +126,8 @@ ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then x and y of the right branch. A round computes both branches at once. Only
--- the words x result from an addition, whose carry is masked so that it stays within its word. A
--- round key has four words, too.
+-- the left branch, then x and y of the right branch. A round computes both branches at once. It
+-- adds only to words x, and masks the carries between them. A round key has four words, too.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -191,8 +186,7 @@ BEGIN
 END
 $$;
 
--- Creates the functions for single identifiers and numbers with unrolled rounds, and the
--- permutation.
+-- Creates functions with unrolled rounds for single identifiers and numbers, and the permutation.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
@@ -306,8 +300,7 @@ BEGIN
 END');
 
     -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
-    -- 32,768 numbers of a second. The session skips each number that nextval returns but that is
-    -- not usable.
+    -- 32,768 numbers of a second. A session skips numbers that are not usable after nextval.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -349,8 +342,8 @@ $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The first half of a slice of x or y belongs to the left branch, the second half to
--- the right.
+-- bit by bit. The first half of a slice of x or y belongs to the left branch, the second to the
+-- right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -374,10 +367,9 @@ BEGIN
     INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
-    -- A bit's place is a number of 6 + n bits: the number of its state, then the number of the bit
-    -- in the state. An exchange of the lowest 6 bits of this number with the highest 6 turns states
-    -- into slices and back. The masks mark the places whose lower bit is 1 and whose upper bit is
-    -- 0.
+    -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
+    -- state. An exchange of the lowest 6 bits with the highest 6 turns states into slices and back.
+    -- The masks mark the places whose lower bit is 1 and whose upper bit is 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -512,8 +504,7 @@ BEGIN
 END
 $$;
 
--- The first function returns the part of the position that comes from hops and leaps. The second
--- one returns the whole position.
+-- Returns the part of the position that comes from hops and leaps.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
@@ -522,8 +513,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract of uniqueness. An ASSERT would not be enough, because any role can
--- turn it off.
+-- Reports a violated contract of uniqueness. An ASSERT would not do, because any role can disable
+-- it.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -533,8 +524,7 @@ BEGIN
 END
 $$;
 
--- Returns the parts of an error that says why this database makes no identifiers. The state is NULL
--- if the database makes identifiers.
+-- Returns why this database makes no identifiers, as parts of an error. Otherwise, state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -649,8 +639,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, only one session moves it: the one that gets the next full
-        -- second.
+        -- If the position is far behind, only the session that gets the next full second moves it.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -694,8 +683,7 @@ BEGIN
             IF flushes THEN
                 PERFORM pg_logical_emit_message(false, 'randflake', '', true);
             ELSIF t > now + 2 THEN
-                -- Without a commit, PostgreSQL soon flushes only full WAL pages, so this message
-                -- fills pages.
+                -- Without a commit, PostgreSQL flushes only full WAL pages, so this fills pages.
                 PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
             END IF;
         EXCEPTION WHEN OTHERS THEN
@@ -803,11 +791,9 @@ BEGIN
 END
 $$;
 
--- secret    has the lines of a file of secrets. NULL keeps the present ones, or makes the first
+-- secret    has the lines of a file of secrets. NULL keeps the present lines, or makes a first
 -- secret.
--- node_id   NULL keeps the present node id.
--- failover  lets a promoted standby resume by itself. NULL keeps the setting, which is false at
--- first.
+-- failover  lets a promoted standby resume by itself. It is false at first. NULL keeps the setting.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan  -- a custom plan would show the secret to auto_explain
@@ -997,8 +983,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- PostgreSQL resolves the bodies of the next functions at creation, so they need no search_path,
--- and PostgreSQL can inline them.
+-- PostgreSQL resolves these functions at creation, so they need no search_path and can be inlined.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1016,8 +1001,7 @@ LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
 -- Returns the identifier of `digits`. A message shows `all_`, the text form to which they belong.
--- The function compares under collation "C", so the collation of the caller's column does not
--- matter.
+-- The function compares under collation "C", whatever the collation of the caller's column is.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -19,10 +19,9 @@
 -- How columns change places while programs write (start)
 --
 -- Each column gets a shadow column, whose name begins with new_. A trigger sets the shadow in every
--- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column so
--- that its name begins with old_, and gives its name to the shadow. Then triggers set the old
--- column in new rows, so undo() after step 7 exchanges the columns by the same steps. Before step
--- 7, undo() drops the shadows.
+-- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column to
+-- begin with old_, and gives its name to the shadow. Then triggers set the old column in new rows,
+-- so undo() after step 7 exchanges the columns by the same steps. Before, undo() drops the shadows.
 --
 -- A shadow belongs to a number, not to a row, because references to a number remain when another
 -- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
@@ -31,8 +30,7 @@
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
 -- programs write. Then the table's own indexes and keys include those of the partitions. A check
--- refuses rows without a shadow, in case a program attaches a partition with rows or disables a
--- trigger.
+-- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
 --
 -- The names of a move's objects contain its number: randflake_1_… and zzz_randflake_1_… in the
 -- schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The steps
@@ -40,9 +38,9 @@
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
--- can attach code to the table, or replace the table by a view. So statements that may run such
--- code or parse the owner's text run as the owner (see as_owner), and so do the functions that a
--- move makes.
+-- can attach code to the table, or replace it by a view. So statements that may run such code or
+-- parse the owner's text run as the owner (see as_owner), and so do the functions that a move
+-- makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -201,9 +199,9 @@ END
 $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
--- because the role's code could run RESET ROLE, and its deferred triggers would run after the
--- reset. So this function refreshes a materialized view as that role. PostgreSQL then confines the
--- role, settings and deferred triggers.
+-- because the role's code could run RESET ROLE, and deferred triggers would run after the reset. So
+-- PostgreSQL refreshes a materialized view as that role, which confines role, settings and
+-- triggers.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -235,8 +233,8 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. The role keeps USAGE on the schema, but has
--- CREATE only during the change of owner.
+-- Makes a role the owner of objects in this schema. The role has CREATE on the schema only during
+-- this call.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -322,9 +320,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns what directly depends on an object or a column. A rule counts as its view. If something
--- depends on a table's row type, only columns count, because a change of one column does not affect
--- the dependents of others.
+-- Returns what directly depends on an object or a column. A rule counts as its view. Of the
+-- dependents of a table's row type, only columns count, because a changed column affects no others.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -361,18 +358,16 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- Returns a table and all its partitions. `leaf` is true if it has no partitions, and so holds
--- rows.
+-- Returns a table and all its partitions. Only those without partitions (`leaf`) hold rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
--- replaces each given column ("table.number"), OTHER each other column, and CONST each constant.
--- Result columns and UNION have the number of their query, as in ":resno 3/1" and
--- "{SETOPERATIONSTMT/1".
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
+-- each given column ("table.number"), OTHER each other column, and CONST each constant. Result
+-- columns and UNION have the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -460,9 +455,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS x (what)
 $$;
 
--- Returns all objects that depend on these columns or on columns that inherit from them, in the
--- order of their creation. Each object has its fate, its identity as in pg_identify_object, a note
--- and a remedy.
+-- Returns all objects that depend on these columns or on columns that inherit from them, in order
+-- of creation, with their fate, their identity as in pg_identify_object, a note and a remedy.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -520,8 +514,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
 $$;
 
--- Returns statements that revoke the default grants on a new view or function, and set its owner
--- and its grants.
+-- Returns statements that set the owner and grants of a new view or function.
 CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
@@ -556,8 +549,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- Returns the statements that mark an index as the cluster or replica identity index of its table.
--- Each begins with a line feed.
+-- Returns the statements that make an index the cluster or replica identity index of its table.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -594,8 +586,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that make an object again, with its owner, grants, comments and state.
--- They do not qualify names in the caller's search_path, so that PostgreSQL finds the operators of
--- the new type.
+-- Names follow the caller's search_path, so that PostgreSQL finds the operators of the new type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -674,8 +665,7 @@ CREATE TABLE randflake_migrate.move (
     pause    interval NOT NULL DEFAULT '0'                   -- after each such transaction
 );
 
--- The first function returns the number of the next move. The second one returns the name of a
--- column that the move adds beside another.
+-- Returns the number of the next move.
 CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
 
@@ -694,8 +684,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Returns two kinds of blockers: names that the steps need and that are taken, and privileges that
--- a table's owner lacks.
+-- Returns blockers: names that the steps need, and privileges that owners of tables lack.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -1098,8 +1087,7 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps the indexes of partitions and the statistics, but loses their names and
-    -- settings.
+    -- PostgreSQL keeps partitions' indexes and statistics, but loses their names and settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1128,8 +1116,7 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- Each row is a column of a move. Step 7 renames the column `name` to `displaced`, and `shadow` to
--- `name`.
+-- Each row is a column of a move. Step 7 renames `name` to `displaced`, and `shadow` to `name`.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1153,8 +1140,7 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- Each row is a step. CREATE INDEX CONCURRENTLY runs alone. Every other step is a transaction that
--- also marks the step done.
+-- Each row is a step. All but CREATE INDEX CONCURRENTLY are transactions that mark it done.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     n     integer NOT NULL,
@@ -1213,8 +1199,7 @@ BEGIN
 END
 $$;
 
--- Marks a step done. Raises an error if the step is not the next one, or if what earlier steps made
--- is missing.
+-- Marks a step done. Raises an error if it is not the next one, or if earlier results are missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1269,8 +1254,7 @@ BEGIN
 END
 $$;
 
--- Reserves the index's name before the build, because an unfinished index does not show its
--- creator.
+-- Reserves an index's name before its build, because an unfinished index has no known creator.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1287,8 +1271,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of a column's trigger, of one of its functions, or of the check against rows
--- without a shadow.
+-- Returns the name of a column's trigger, of one of its functions, or of the check of its shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1304,9 +1287,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
--- order of their names: first the program's own triggers, then those of references, then those of
--- keys, which look for shadows that a reference has reserved. r is the key that p is or refers to.
--- For r:
+-- order of their names: first the program's triggers, then those of references, then those of keys,
+-- which look for reserved shadows. For r, which is the key that p is or refers to:
 --   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
 --   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
 --   _shadow   returns the same, and reserves one
@@ -1366,8 +1348,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of a table and its partitions, in transactions of a few pages. After an
--- interruption, another call continues.
+-- Fills the shadows of a table and its partitions, page by page. Another call continues.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
@@ -1405,8 +1386,7 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- From here on, triggers set the shadows in rows that programs write, in every
-            -- partition.
+            -- From here on, triggers set the shadows in rows that programs write to any partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
@@ -1415,8 +1395,7 @@ BEGIN
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        -- To avoid deadlocks, this pass skips rows that a program has locked. The next pass fills
-        -- them.
+        -- To avoid deadlocks, this pass skips rows that a program has locked.
         filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
             ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
             leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
@@ -1509,8 +1488,7 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- Returns the foreign keys and their names until step 7. A partition's key has the name of the
--- table's key.
+-- Returns foreign keys and their names until step 7. A partition's key has the table's name for it.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1608,8 +1586,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- Returns SQL that drops all objects of a move's steps, even renamed ones. undo() uses it before
--- step 7.
+-- Returns SQL that drops all objects that the steps of a move have made. undo() uses it.
 CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
@@ -1659,8 +1636,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step: a transaction, a transaction that makes a constraint, the build of an index, or a
--- call of fill(), for which `sql` is NULL.
+-- Adds a step. `kind` is a transaction, a new constraint, an index, or fill() without `sql`.
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1674,8 +1650,7 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps of a move. With `back`, reverses a move whose columns and triggers already
--- exist.
+-- Writes all steps of a move, or with `back` the steps that reverse a move.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1743,8 +1718,7 @@ BEGIN
 END
 $$;
 
--- Begins the online move of a table's group. Records the steps, changes nothing else, and returns
--- the number of the move.
+-- Begins the online move of a table's group: records its steps. Returns the move's number.
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -5,8 +5,7 @@
 #   scripts/coverage.sh                    runs them all and prints a line a file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# A process that a test kills leaves no data. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
-# instrumented build stays installed.
+# A process that a test kills leaves no data. Needs gcovr. The instrumented build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

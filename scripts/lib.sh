@@ -76,8 +76,7 @@ server_user() {
     fi
 }
 
-# Installs missing Debian packages. If no package is missing, it prints nothing and needs no
-# network.
+# Installs missing Debian packages. Without missing packages it prints nothing and works offline.
 install_packages() {
     local package missing=()
     for package; do
@@ -102,8 +101,7 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Keeps the caller's PG_CONFIG, or sets it to the newest PostgreSQL on the machine. Installs a
-# server and its headers if missing.
+# Sets PG_CONFIG, if unset, to the newest PostgreSQL. Installs a server and headers if missing.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major

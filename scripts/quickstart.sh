@@ -1,6 +1,5 @@
 #!/bin/bash
-# Builds and installs the extension on a fresh Debian machine, and starts a server with a filled
-# table.
+# Builds the extension on a fresh Debian machine, and starts a server with a filled table.
 #
 #   scripts/quickstart.sh        build, install, start a private server, fill a table, leave it up
 #   scripts/quickstart.sh stop   stop that server and remove its folder

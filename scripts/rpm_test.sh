@@ -4,8 +4,7 @@
 #
 #   scripts/rpm_test.sh
 #
-# On Debian, rpmbuild cannot check the required packages of the spec file. Packages and logs stay in
-# build/rpm.
+# On Debian, rpmbuild cannot check the package's requirements. Packages and logs stay in build/rpm.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

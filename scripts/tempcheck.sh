@@ -79,8 +79,7 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-# Copies the whole checkout, because pages link to its files. Leaves out the large node_modules
-# unless a chosen test uses them.
+# Copies the checkout, because pages link to its files, and node_modules only for tests that use it.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
@@ -138,8 +137,7 @@ run_regress() {
 }
 
 # Makes an initdb that copies a prepared cluster, because initdb takes a second of processor time.
-# PostgreSQL's own test modules do this since version 16. WAL segments are small, because each copy
-# has one.
+# PostgreSQL's test modules do this since version 16. Each copy has a WAL segment, so it is small.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

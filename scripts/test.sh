@@ -113,10 +113,9 @@ coverage() {
     scripts/coverage.sh
 }
 
-# Runs the library under the address and undefined sanitizers, in a server built without them. The
-# library brings their run-time libraries, so they check only the library (see test/asan_longjmp.c).
-# A report ends its process. Some processes may end after their test, so the stage also searches the
-# logs for reports.
+# Runs the library under the address and undefined sanitizers, in a server built without them, so
+# they check only the library (see test/asan_longjmp.c). A report ends its process. The stage also
+# searches the logs for reports, because a process may end after its test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)

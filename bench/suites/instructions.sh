@@ -8,8 +8,7 @@ suite_instructions() {
         say "valgrind: not installed, skipped"
         return
     fi
-    # A single-user server makes identifiers only within max_clock_skew of its last stop. Valgrind
-    # is slow.
+    # A single-user server works only within max_clock_skew of its last stop. Valgrind is slow.
     stop_server
     start_server randflake.max_clock_skew=1min
     sql -q -c "SET randflake.max_wait = '2min'" -c 'SELECT randflake_generate()' >/dev/null

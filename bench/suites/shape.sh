@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Makes the data of the charts in docs/sharding.md and docs/security.md: how many of a million
-# identifiers are in each of 64 equal ranges, and where the keys of 300 consecutive rows are in the
-# range of all keys, in thousandths.
+# Makes the data of charts in docs: how many of a million identifiers are in each of 64 equal
+# ranges, and where the keys of 300 consecutive rows are in the range of all keys, in thousandths.
 
 suite_shape() {
     mkdir -p "$results"

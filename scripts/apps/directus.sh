@@ -3,9 +3,8 @@
 #
 #   PGHOST=... PGPORT=... PGUSER=... scripts/apps/directus.sh
 #
-# The server at PGHOST needs the extension and a TCP address, and must trust the role, a superuser.
-# Needs Node.js, npm, curl and a compiler. Makes the database randflake_directus, a directory of 1
-# GB, and a server on port 8155.
+# The server at PGHOST needs the extension and a TCP address, and must trust the superuser PGUSER.
+# Needs Node.js, npm, curl and a compiler. Makes a database, a directory of 1 GB, and a server.
 #
 # These points caused trouble. The pages describe them:
 #   Directus shows keys of bigint as strings in JSON: docs/drivers-javascript.md.

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Runs Redmine of Debian 12, which works with 53-bit keys. Issues fail with keys of the type
-# randflake.
+# Runs Redmine of Debian 12, which works with 53-bit keys, but not with issues of typed keys.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

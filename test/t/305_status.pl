@@ -140,8 +140,8 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# The counters survive a change of the lease. The first lease is short, because the server gets the
-# next lease only after the first one ends.
+# The counters survive a change of the lease. The first lease is short, so that the next begins
+# soon.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);

@@ -87,8 +87,7 @@ $push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected
 SH
 javascript('sequelize');
 javascript('objection', tables => 1, model => 1);
-# A second synchronization changes nothing. MikroORM 7 calls a function of Node.js 20.16, which
-# Debian 12 lacks.
+# MikroORM 7 calls a function of Node.js 20.16, which Debian 12 lacks.
 javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], environment => { NODE_OPTIONS => '--require ./older.cjs' }, also => {
     'older.cjs' => 'process.getBuiltinModule ??= require;',
     'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });

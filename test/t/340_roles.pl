@@ -73,8 +73,8 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# The list omits the functions of the type's input, operators, indexes and aggregates, and functions
-# with arguments that no query can have.
+# The list omits functions for input, operators, indexes and aggregates, which no query needs to
+# name.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -152,8 +152,7 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-# A function that takes numbers from a slot is VOLATILE. The page's statements revoke all such
-# functions that PUBLIC may call.
+# Functions that take numbers are VOLATILE. The page revokes all of them that PUBLIC may call.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

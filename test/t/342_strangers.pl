@@ -1,5 +1,4 @@
-# Plays each attacker of the tables in docs/security.md. Checks that the attacker learns nothing
-# that the tables deny.
+# Checks that each attacker of the tables in docs/security.md learns nothing that the tables deny.
 
 use Docs;
 use File::Find ();
@@ -216,9 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expressions of views, and the constants in them show an
-# identifier's fields. So a role that can make a constant from an identifier can decode the
-# identifier.
+# Every role can read the stored expressions of views, and the fields of the identifiers in them. So
+# a role that can make a constant from an identifier can decode the identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));

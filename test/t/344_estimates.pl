@@ -1,5 +1,4 @@
-# Checks that the planner's estimates for the type randflake equal those for a bigint in the same
-# order.
+# Checks that estimates for the type randflake equal those for a bigint in the same order.
 
 use Randflake;
 
@@ -31,8 +30,8 @@ BEGIN
 END $$;
 SQL
 
-# Compares estimates and results of a query on both types. In the query, "id" is the column and each
-# constant is a time.
+# Compares the estimates of queries on both types. In a query, "id" is the column and times are
+# values.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';

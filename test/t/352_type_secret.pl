@@ -232,8 +232,7 @@ like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerpri
     '  and a first use at the same time binds nothing');
 is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
 
-# An unbound database accepts a dump of the same secret in any order of its tables. For a dump of
-# another secret see 412_owner_restore.pl.
+# An unbound database accepts the tables of a dump in any order, if the secret is the same.
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
     unlink "$dumps/list";

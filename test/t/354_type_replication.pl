@@ -1,5 +1,4 @@
-# Checks that a physical standby and logical subscribers show the same values of the type as the
-# primary.
+# Checks that a physical standby and logical subscribers show the same values as the primary.
 
 use Randflake;
 

@@ -71,8 +71,7 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The transaction with the new secret's first value rolls back. The next transaction must add
-    # the new secret's entry.
+    # The new secret's first value rolls back, so the next transaction must add the secret's entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -93,8 +92,7 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Decodes a server's changes in a slot. Returns whether there are 100, and whether all are in the
-# tables.
+# Returns whether a slot shows at least 100 changes, all with identifiers in the server's tables.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");

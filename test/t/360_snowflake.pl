@@ -103,8 +103,7 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# A node id has 4096 numbers a millisecond. The clock stands still until two sessions have used all
-# numbers of all node ids and wait.
+# The clock stands still until two sessions have used all 4096 numbers of each node id, and wait.
 for my $count (1, 3) {
     my $full = new_server("full$count",
         settings => { node_id => 7, node_count => $count, max_wait => '1h' });

@@ -1,6 +1,5 @@
 # Runs COPY FROM into tables whose defaults make identifiers. COPY must insert many rows at once, as
-# with bigserial, and must give each row its own identifier. No other statement may use the
-# "_in_copy" variants of the functions.
+# with bigserial. Only COPY may use the "_in_copy" variants of the functions.
 
 use Randflake;
 
@@ -32,8 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Returns how many bytes of WAL a COPY into a new table writes: the lesser of two runs, because
-# other processes may write WAL too.
+# Returns the WAL of a COPY in bytes: the lesser of two runs, because other processes write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

@@ -184,8 +184,8 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# Under the second secret, the server skips exactly the numbers whose identifiers the first secret
-# would decode to a time before the change.
+# The server must skip exactly the numbers whose identifiers the first secret decodes to earlier
+# times.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =

@@ -76,9 +76,9 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension. Returns success, errors and the
-# database's name. The option `plain` or `custom` lists options of psql or pg_restore. A superuser
-# first runs the SQL in `before`.
+# Restores as a role into a new database with the extension, after a superuser ran the SQL in
+# `before`. `plain` or `custom` has options of psql or pg_restore. Returns success, errors and the
+# database.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;
@@ -154,8 +154,7 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
-# The owner may insert many and long fingerprints. Messages truncate them, and they must not fill
-# the memory of a session.
+# The owner may insert many long fingerprints, but messages and the memory of sessions stay small.
 create_database($other, 'filled', 'randflake_type');
 $other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
 INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;

@@ -1,6 +1,6 @@
 # Checks that the managed script returns the same identifiers, text forms, shards, errors and
-# secrets as the library. Moves tables from the script to the library and back. Checks that roles
-# without grants learn nothing.
+# secrets as the library, that tables can move to and fro, and that roles without grants learn
+# nothing.
 
 use JSON::PP;
 use Randflake;
@@ -54,8 +54,7 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# Compares 20,000 numbers, spread over all seconds, node ids and sequence numbers, and 20,000 random
-# identifiers.
+# Compares 20,000 numbers from all seconds, node ids and sequences, and 20,000 random identifiers.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -102,8 +101,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Starts near the end of a second's numbers, so the 53-bit identifiers continue in the next
-    # second.
+    # Starts near the end of a second, so the 53-bit identifiers continue in the next second.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),

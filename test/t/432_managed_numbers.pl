@@ -1,6 +1,5 @@
-# Checks that the managed script gives out numbers as its model does. The test pauses and cancels
-# sessions, and crashes the server RANDFLAKE_ROUNDS times. Copies of a database must refuse to give
-# out numbers.
+# Checks that the managed script gives out numbers as its model does, with paused and canceled
+# sessions and RANDFLAKE_ROUNDS crashes. Copies of a database must refuse to give out numbers.
 
 use Docs;
 use FindBin;
@@ -59,8 +58,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers in this many seconds in advance, and skips most numbers of each. Runs SQL before
-# and after.
+# Makes identifiers in this many seconds in advance, skipping most numbers of each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -131,8 +129,7 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # An old snapshot shows the row as of before the change of the node id. The call must not use
-    # it.
+    # An old snapshot shows the row as of before a change of the node id. The call must not use it.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -158,8 +155,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# Each fault breaks one contract. The function must raise an error, and the remedy in the error's
-# hint must repair the state.
+# Each fault breaks one contract. The function must raise an error whose hint repairs the state.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -270,8 +266,7 @@ sub end_clients {
     }
 }
 
-# Slows sessions that open seconds: before the first ticket, between tickets, and after the last
-# ticket.
+# Slows sessions that open seconds: before the first ticket, between tickets, and after the last.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;

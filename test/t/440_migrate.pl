@@ -1,7 +1,6 @@
-# Moves a schema with migrate/randflake_migrate.sql to each type of key, at once and by online
-# steps, while programs write. The schema has every kind of dependent object. All rows and objects
-# except the keys must stay the same. The test kills each step once, and undoes moves after various
-# steps.
+# Moves a schema with every kind of dependent object to each type of key, at once and by online
+# steps, while programs write. All rows and objects except the keys must stay the same. The test
+# kills each step once, and undoes moves after various steps.
 
 use feature 'state';
 use Docs;
@@ -515,8 +514,7 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Reads, from the page's table, the strongest locks on both tables as "step|orders|order_line".
-# Skips steps outside transactions.
+# Reads the locks on both tables from the page's table as "step|orders|order_line".
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];

@@ -1,7 +1,7 @@
 # Moves tables of a hostile role with migrate/randflake_migrate.sql, as a superuser. The tables'
 # names are attacks, and their code runs wherever PostgreSQL evaluates it. Checks that this code
 # never runs as another role, and that the move drops only its own objects. Then programs exchange
-# the keys of rows after every statement. Joins must stay the same as in a database that does not
+# the keys of rows after every statement. Joins must return the same as in a database that does not
 # move.
 
 use Randflake;
@@ -35,8 +35,7 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# Runs SQL as another role. A superuser's query could run the code of a table's indexes, because the
-# planner evaluates constants in them.
+# Runs SQL as another role. For a superuser, the planner would run code from a table's indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -317,8 +316,7 @@ for my $direction ('there', 'and back') {
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
             $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
         }
-        # A transaction inserts a row that refers to a key not inserted yet. Before it commits,
-        # another transaction inserts this key.
+        # A transaction refers to a key that does not exist yet, and another one inserts the key.
         if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
             my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
             my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
@@ -337,8 +335,8 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs like an apply worker, so only ALWAYS triggers fire, and no foreign
-            # key is checked.
+            # The last call runs like an apply worker: only ALWAYS triggers fire, without foreign
+            # keys.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");

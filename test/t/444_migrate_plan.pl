@@ -1,6 +1,5 @@
-# Checks that the plan of migrate/randflake_migrate.sql finds every column that may refer to a key
-# and every object that stops a move. A blocker stops the move until the statement printed with it
-# has run. Other entries stop no move.
+# Checks that the migration's plan finds every column that may refer to a key, and every object that
+# stops a move. A blocker stops the move until the statement printed with it has run.
 
 use JSON::PP qw(decode_json);
 use Randflake;

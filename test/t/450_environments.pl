@@ -1,5 +1,4 @@
-# Follows docs/environments.md: makes a staging copy under another secret, changes keys back to
-# other types, and removes the extensions.
+# Follows docs/environments.md: a staging copy, keys of other types, removal of the extensions.
 
 use Docs;
 use Randflake;
