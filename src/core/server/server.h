@@ -1008,7 +1008,7 @@ private:
             return false;
         if (moved)
             Publish(holder.open().nodes, window);
-        // The leases on disk stay, and the window stays within its lease.
+        // An open lease never gets shorter, and the window stays within its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
