@@ -17,7 +17,7 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# Reads the exporter's files into {namespace}{query} and {namespace}{columns}{column} = usage.
+# Returns each query as {namespace}{query}, and its columns' usage in {namespace}{columns}.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {
@@ -113,7 +113,7 @@ check_queries($plain, 'not preloaded', 'randflake_leases');
 unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
-# The capacity excludes the numbers that the former secret used before $from.
+# The capacity excludes the numbers that servers skip because of the former secret.
 my $rotated = new_server('rotated', settings => {});
 my $from = time - 86400;
 write_secrets($rotated, random_secret(), $from => random_secret());

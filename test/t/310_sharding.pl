@@ -30,8 +30,8 @@ sub run_block {
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# Checks that the query counts `rows` rows in all, evenly spread over the shards. For up to 8
-# shards, chance exceeds a chi-square of 60 less than once in a billion runs.
+# Checks that the counts of the query add up to $rows and are even. For up to 8 shards, a chi-square
+# above 60 has a chance below one in a billion.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);

@@ -35,7 +35,6 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node.js finds packages in a directory node_modules beside the program.
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
@@ -145,8 +144,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Migrations make the whole test database. The program tests fixtures, serializers if installed, and
-# a key whose type changes and changes back.
+# The recipe's migrations make its test database. The program tests fixtures, serializers if
+# installed, and a key whose type changes and changes back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

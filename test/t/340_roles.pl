@@ -24,7 +24,7 @@ SQL
 $node->safe_psql('postgres', block('support'));
 $node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
 
-# Runs a statement as a role. Returns the value or the SQLSTATE.
+# Runs a statement as a role. Returns the value, or the SQLSTATE of the error.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,
@@ -34,7 +34,7 @@ sub as_role {
 
 # --- privileges ------------------------------------------------------------------------------
 
-# Compares the privileges on each function and view with the table of the page.
+# Compares the privileges on each function and view with the table in docs/security.md.
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
 my @everybody = qw(ordinary monitor supporter reader);
 my %may = ((map { $_ => \@everybody }
@@ -73,8 +73,7 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# The list omits functions for input, operators, indexes and aggregates, which no query needs to
-# name.
+# The page need not list the functions behind input, operators, indexes and aggregates.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -152,7 +151,7 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-# Functions that take numbers are VOLATILE. The page revokes all of them that PUBLIC may call.
+# Functions that use up numbers are VOLATILE. The page revokes those that PUBLIC may call.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

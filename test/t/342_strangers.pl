@@ -37,7 +37,7 @@ GRANT EXECUTE ON FUNCTION randflake_encode(timestamptz, integer, integer) TO enc
 SELECT randflake_generate();
 SQL
 
-# Searches for the secret everywhere that SQL can read, as a role.
+# Reads, as this role, everything that might show the secret.
 sub finds_no_secret {
     my ($role, @more) = @_;
     my $seen = '';
@@ -76,7 +76,7 @@ cmp_ok(abs $order[$_], '<', 0.03, '  order: it is not in the ' . ('number', 'sha
 my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# If the identifiers counted up, the greatest one would tell the number of all.
+# If identifiers counted up, the greatest one would reveal how many there are.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
@@ -99,7 +99,7 @@ cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips 
 # --- randflake alone -------------------------------------------------------------------------
 
 attempts_of('SQL, as an ordinary role, without the type');
-# sql/setup.sql lists the functions that a stranger may call.
+# This checks relations only. sql/setup.sql lists the functions that a stranger may call.
 is($node->safe_psql('postgres', <<'SQL'), '', 'a stranger reads no view or table');
 SELECT relname FROM pg_depend JOIN pg_class ON pg_class.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_class'::regclass AND has_any_column_privilege('stranger', pg_class.oid, 'SELECT')
@@ -173,12 +173,12 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# No server issues the identifier at the lower end of a second. To check this, the test takes all
+# randflake_lower() returns an identifier that no server issues. To check this, the test takes all
 # numbers of node ids 0 and 1 in one second.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# Takes 1, 8 and 64 numbers at a time, so that no number of either node id is left.
+# A call takes runs of 1, 8 and then 64 numbers, so this count leaves no part of a run unused.
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");

@@ -5,7 +5,7 @@ use Randflake;
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# Each hour has 4,000 values, most of them in its first minutes, and one value 300 times more.
+# Each hour has 4,000 values, denser at its start, and 300 further copies of one value.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);
@@ -30,8 +30,7 @@ BEGIN
 END $$;
 SQL
 
-# Compares the estimates of queries on both types. In a query, "id" is the column and times are
-# values.
+# Compares the estimates of queries on both types. "id" is the column, and times are the values.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';
@@ -54,7 +53,7 @@ my @conditions = ('id >= 05:00:00', 'id >= 05:45:00', 'id >= 05:59:30', 'id > 03
     'id < 00:00:00', 'id >= 06:00:00', '05:45:00 <= id', '02:10:00 <= id AND 02:20:00 > id',
     '02:10:00 <= id AND id < 02:20:00', 'id >= 02:10:00 AND 02:20:00 > id', 'NOT id < 03:10:00',
     'id < 01:00:00 OR id > 05:00:00', 'id >= 02:00:00 AND id < 03:00:00 AND n < 5000');
-# The planner's estimates of these conditions are inaccurate, so the test only compares both types.
+# The estimates of these conditions are inaccurate, so the test only compares the two types.
 my @others = ('id < ANY (ARRAY[01:00:00, 02:00:00])', 'id > ALL (ARRAY[01:00:00, 02:00:00])', 'id = 01:00:00',
     'id <> 01:00:00', 'id IN (01:00:00, 02:00:00)', 'least(id, id) < 03:00:00', 'id >= 02:00:00 AND n < 100',
     'id < (SELECT 03:00:00)', 'id >= 03:00:00 AND id < (SELECT 04:00:00)', 'id >= 04:00:00 AND id < 03:00:00', 'id > NULL',

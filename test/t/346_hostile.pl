@@ -71,7 +71,7 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-# Passes bytes that are no valid UTF-8.
+# Passes bytes that are not valid UTF-8.
 $node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');

@@ -1,4 +1,4 @@
-# Checks which slot serves values of the type, and that no other call gets the same numbers.
+# Checks which slot the type's values come from, and that no other call gets the same numbers.
 
 use Randflake;
 
@@ -11,7 +11,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres',
     q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
-# Stops the clock one second ahead, within the window.
+# Stops the clock one second ahead, within the server's window.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; CREATE TABLE made AS SELECT n AS place, randflake_next() AS id"
@@ -43,7 +43,7 @@ $node->stop;
 
 # --- sessions together -----------------------------------------------------------------------
 
-# All sessions take values of the type from one slot, the first.
+# Although five sessions insert, all values of the type come from one slot.
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
@@ -91,7 +91,7 @@ DROP TABLE copied;
 SQL
 }
 
-# Sends binary input of a wrong length. A driver that does not know the type sends text instead.
+# Sends binary input of any length. A driver that does not know the type sends text in this form.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);

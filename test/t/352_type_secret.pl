@@ -1,5 +1,6 @@
-# Checks that a server with another secret refuses to read values of type randflake, after restores
-# and restarts. Otherwise the server would read the values in a wrong order. Also binds databases.
+# Checks that a server with another secret refuses to read values of type randflake, which it would
+# read in a wrong order. Restores, restarts, and uses databases that are not bound to a secret.
+
 use Randflake;
 
 my $secret = random_secret();
@@ -12,7 +13,7 @@ my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM rand
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
 
-# pg_dump orders tables by name: "before" comes before randflake_key, and "zafter" comes after it.
+# pg_dump orders tables by name, here: "before", the extension's table randflake_key, "zafter".
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -61,7 +62,7 @@ sub restore {
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Checks that every use of the type fails. Reads must fail only if the database has values.
+# Checks that every use of the type fails. Reads cannot fail if the database has no values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
@@ -92,7 +93,7 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# A session that has already read values notices the restored fingerprint.
+# A session that has read values refuses to read them after another fingerprint arrives.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -132,7 +133,7 @@ is($node->safe_psql('postgres',
 
 # --- a late secret -----------------------------------------------------------------------------
 
-# CREATE EXTENSION prints a notice that names the remedy, except in these cases.
+# CREATE EXTENSION prints a notice with the remedy, but not if the client wants none or rolls back.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);
@@ -200,7 +201,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Of concurrent first uses, one binds the database, and the others wait for it.
+# Several sessions use the type for the first time. One binds the database, and the others wait.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
@@ -219,7 +220,7 @@ is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a 
 $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
-# A first use waits while another transaction restores a fingerprint but has not committed it yet.
+# A first use waits for a transaction that has restored a fingerprint and not committed it yet.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');

@@ -1,6 +1,6 @@
 # Checks that a database stays bound to the secrets of its values, whatever the clock shows.
 # Withdraws a secret that began too early. Tries values without an entry in randflake_key, invented
-# identifiers, parallel operations, and servers whose secrets differ from the database's.
+# identifiers, parallel operations, and servers with other secrets than the database.
 
 use Docs;
 use Randflake;
@@ -103,7 +103,7 @@ configure($node, %settings);
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# This session begins while the server has one secret, and remains when it gets the second.
+# This session begins while the server has one secret, and continues when it has two.
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
@@ -184,7 +184,7 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# A session that reads old values sees the entry of another transaction while the query runs.
+# A query that reads old values also reads a value whose secret another transaction has just added.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;
@@ -226,7 +226,7 @@ differs('withdrawn after it was used', $secrets[0]);
 differs('replaced', $secrets[0], $begins => $secrets[2]);
 differs('moved to later', $secrets[0], $begins + 20 => $secrets[1]);
 differs('moved to earlier', $secrets[0], $begins - 20 => $secrets[1]);
-# To the first secret, some of these invented identifiers have a time after the second secret's.
+# The first secret decodes some of these invented identifiers to times of the second secret.
 my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHERE (i * 1000003 + 7)::bigint::randflake IS NULL) AS s';
 error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
 restart_with($secrets[3]);

@@ -71,7 +71,7 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
-# Arriving values are made by the owner of the subscription and table, who needs USAGE on the type.
+# The owner of subscription and table makes the arriving values, and so needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
@@ -113,7 +113,7 @@ is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publishe
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
 
-# The first use in an unbound database inserts the fingerprint with the row, and decoding sees both.
+# The first use in an unbound database adds the fingerprint and the row in one transaction.
 my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 $publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
 $publisher->wait_for_catchup('in_whole');
@@ -122,7 +122,7 @@ is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole
     '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
 
-# In an unbound subscriber, the row that arrives first binds the database.
+# The first row that arrives at an unbound subscriber binds the subscriber's database.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $forget);

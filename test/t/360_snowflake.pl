@@ -19,7 +19,7 @@ is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() >
 # --- layouts -----------------------------------------------------------------------------------
 
 # Makes identifiers after a restart with this layout. Checks that they are positive and distinct,
-# with the current time and the server's node ids.
+# and that they contain the current time and the server's node ids.
 sub generates {
     my ($layout, %settings) = @_;
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
@@ -124,7 +124,7 @@ for my $count (1, 3) {
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    # The server discards unused numbers of a batch at the end of a statement or of a unit of time.
+    # A server discards the rest of a batch when a statement or the layout's unit of time ends.
     is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
@@ -172,8 +172,8 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
-# Each node id has two numbers a millisecond, and a session cannot use up all node ids in a
-# millisecond. Most milliseconds begin while the session searches for a node id with numbers left.
+# Each node id has two numbers a millisecond, and a session cannot use up all node ids in this time.
+# So most milliseconds begin while the session searches for a node id with numbers left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

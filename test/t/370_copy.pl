@@ -7,7 +7,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Each form has its type, and a sequence's default of the same type or size for comparison.
+# For each form: its type, and a default from a sequence with the same size for comparison.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],

@@ -127,7 +127,7 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # --- all identifiers -----------------------------------------------------------------------------
 
-# Identifiers of the type count as bigint, because both types take numbers from the same slots.
+# Numbers of both types are compared as bigint, because they come from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
@@ -184,8 +184,7 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# The server must skip exactly the numbers whose identifiers the first secret decodes to earlier
-# times.
+# The server must skip each number whose identifier the first secret decodes to an earlier time.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =
@@ -296,7 +295,7 @@ my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
 $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
-# Concurrent sessions may insert an entry twice. Messages must still name it once.
+# Concurrent sessions may insert an entry twice. Messages must still name the entry once.
 $alone[0]->safe_psql('restored', <<"SQL");
 DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
 INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');

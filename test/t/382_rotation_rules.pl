@@ -77,7 +77,7 @@ for my $from (int time, int(time) + 1) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
 }
-# A new secret must begin after the written end of the window, even if the clock is before this end.
+# A new secret must begin after the end of the window in the file, even if the clock shows less.
 $node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();
@@ -124,7 +124,7 @@ $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-# Starts the server with a file, and makes an identifier, or checks the refusal.
+# Starts the server with this file of secrets. Makes an identifier, or checks the refusal.
 sub start_with {
     my ($good, $name, @file) = @_;
     $node->stop if -e $node->data_dir . "/postmaster.pid";

@@ -51,7 +51,7 @@ sub sleep_until {
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
 
-# Waits until the coordinator shows an active lease of this server with this condition.
+# Waits until the coordinator shows that the server's active lease fulfils the condition.
 sub coordinator_shows {
     my ($node, $condition, $test_name) = @_;
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
@@ -110,7 +110,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns each Unix second in which the server made identifiers for its clients, and their number.
+# Returns the seconds in which the server's clients received identifiers, and how many.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };

@@ -39,7 +39,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 my $from = int(time) + 40;
 my @ring = ($secrets[0], $from => $secrets[1]);
-# A user may send any number. The server's only secret decodes this one to the time of the change.
+# A user may send any number. The server's only secret decodes this number to the time $from.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
 my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
@@ -77,7 +77,7 @@ my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") 
 my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-# Checks that the server refuses the new identifiers, but reads its own values and bounds as before.
+# Checks that the server refuses the identifiers of the missing secret, and reads its own values.
 sub refuses {
     my ($node, $test_name) = @_;
     my $id = $ids[0];

@@ -96,8 +96,7 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Returns the strings of a source from a match of the pattern to the end of the argument or
-# statement.
+# Returns the strings of a source between a match of the pattern and the end of its statement.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);

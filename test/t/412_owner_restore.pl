@@ -1,4 +1,4 @@
-# Dumps and restores as a database's owner without superuser, and dumps as roles that may read the
+# Dumps and restores as an ordinary owner of a database, and dumps as roles that may read the
 # tables. Under another secret, a restore fails and leaves no readable value of the type.
 
 use Randflake;
@@ -76,8 +76,8 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension, after a superuser ran the SQL in
-# `before`. `plain` or `custom` has options of psql or pg_restore. Returns success, errors and the
+# Restores as a role into a new database with the extension, after a superuser ran `before`. The
+# arguments of psql are in `plain`, those of pg_restore in `custom`. Returns success, errors,
 # database.
 sub restore {
     my ($server, $role, %options) = @_;
@@ -154,7 +154,7 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
-# The owner may insert many long fingerprints, but messages and the memory of sessions stay small.
+# The owner may insert many long fingerprints. Messages and the memory of sessions must stay small.
 create_database($other, 'filled', 'randflake_type');
 $other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
 INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;

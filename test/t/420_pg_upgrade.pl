@@ -11,7 +11,7 @@ use Time::HiRes qw(time);
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
 
-# The operator must configure both servers alike, as here.
+# Configures both servers alike, as the operator must do.
 sub new_cluster {
     my ($name, @options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, @options);

@@ -1,6 +1,5 @@
 # Checks that the managed script returns the same identifiers, text forms, shards, errors and
-# secrets as the library, that tables can move to and fro, and that roles without grants learn
-# nothing.
+# secrets as the library. Tables move in both directions, and roles without grants learn nothing.
 
 use JSON::PP;
 use Randflake;
@@ -46,7 +45,7 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# The script encrypts many identifiers in slices. The result must equal single encryption.
+# The script encrypts many identifiers at once in another way than single ones, with equal results.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -101,7 +100,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Starts near the end of a second, so the 53-bit identifiers continue in the next second.
+    # Starts near the end of a second's numbers, so the identifiers continue in the next second.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
@@ -190,7 +189,7 @@ SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND 
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
-# Mallory's schema has operators and functions that PostgreSQL prefers to its own.
+# Mallory's search_path begins with operators and functions that hide PostgreSQL's own.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
 for my $type (qw(bigint integer)) {
@@ -221,7 +220,7 @@ $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->ma
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
-    # Resets the numbers, so that mallory's call must open a second.
+    # Resets the numbers, so that mallory's call must open a new second.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
@@ -249,7 +248,7 @@ is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_
 
 # --- one node id ----------------------------------------------------------------------------------
 
-# The library must first wait until after all seconds that the script used in advance.
+# A library that takes over the node id must begin after all seconds that the script has used.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

@@ -58,7 +58,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers in this many seconds in advance, skipping most numbers of each second.
+# Makes identifiers for this many seconds ahead of the clock, and skips most numbers of each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -70,8 +70,8 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 
 # --- the model ------------------------------------------------------------------------------------
 
-# Each read of the clock advances it by 5 ms, up to read 150, within one second. A session that
-# reads the clock after that and has taken no ticket is waiting.
+# Each read of the clock advances the clock by 5 ms, up to read 150, so the second does not end. A
+# session that still reads the clock and has taken no ticket is waiting.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -129,7 +129,7 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # An old snapshot shows the row as of before a change of the node id. The call must not use it.
+    # An old snapshot shows the row from before the change of the node id, which is not usable.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -140,7 +140,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
 }
 error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
     '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
-# Moves the state ahead, as if an operator had set the clock back.
+# Moves the state ahead, as if the clock had been set back.
 as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
 error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
   for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));
@@ -155,7 +155,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# Each fault breaks one contract. The function must raise an error whose hint repairs the state.
+# Each fault breaks one contract. The function must raise an error whose hint is the remedy.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -168,7 +168,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the state as after a start. The position is the clock's time, and hops are a part of it.
+    # Sets the state as after a start. The position equals the clock's time, partly by hops.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -199,7 +199,7 @@ for my $case (
     my $secret = pop @ids;
     like($secret, qr/^[0-9a-f]{32}$/, "$name: before");
     if (($how // '') eq 'dump') {
-        # The dump is made before sessions use further numbers.
+        # Makes the dump before sessions use further numbers, so the dump lacks them.
         my $dump = $node->basedir . '/lost.sql';
         command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
         push @ids, hurry($node, 12, 'lost');
@@ -290,7 +290,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id from time to time, because each crash moves its seconds further ahead.
+    # Changes the node id sometimes, because each crash moves a node id's seconds further ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };

@@ -53,7 +53,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# Without pg_tle, the test writes the extension that pg_tle would register as files.
+# pg_tle is not installed. So the test writes what pg_tle would register to extension files.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";

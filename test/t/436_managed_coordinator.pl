@@ -1,5 +1,6 @@
 # Tests the coordinator that managed/coordinator.sh makes for an ordinary owner without the library.
-# Servers lease from the database app. In the database hour, waits last longer than the test.
+# Servers lease from the database app. In the database hour, the coordinator waits for an hour.
+
 use Docs;
 use Randflake;
 use RandflakeLease;

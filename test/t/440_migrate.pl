@@ -373,8 +373,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, as psql's \gexec would. The option `count` limits their number, `kill`
-# kills each step once before, `load` checks that programs go on, and `all` includes step 8.
+# Runs the remaining steps, as psql's \gexec would. `count` limits their number, `kill` kills each
+# step once before it runs, `load` checks that programs go on, and `all` includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
@@ -419,7 +419,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# Runs a step out of order. Then makes objects that the statements printed before do not know.
+# Runs a step out of order. Then makes objects of which the statements printed before know nothing.
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
@@ -514,7 +514,7 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Reads the locks on both tables from the page's table as "step|orders|order_line".
+# Reads the documented locks on both tables from the page, as "step|orders|order_line".
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];

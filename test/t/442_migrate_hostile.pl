@@ -1,8 +1,7 @@
 # Moves tables of a hostile role with migrate/randflake_migrate.sql, as a superuser. The tables'
 # names are attacks, and their code runs wherever PostgreSQL evaluates it. Checks that this code
 # never runs as another role, and that the move drops only its own objects. Then programs exchange
-# the keys of rows after every statement. Joins must return the same as in a database that does not
-# move.
+# the keys of rows after every statement of a move. Joins must still return the same rows.
 
 use Randflake;
 
@@ -35,7 +34,7 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# Runs SQL as another role. For a superuser, the planner would run code from a table's indexes.
+# Runs SQL as another role. As a superuser, the planner would run code of the table's indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -50,7 +49,7 @@ my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SU
     "\x{c3}\x{bc}" x 28 . 'x');
 my ($count, %name) = (0);
 
-# Returns a name that contains an attack. Each word has its own name.
+# Returns a name that contains an attack. For the same word it is always the same name.
 sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
 
 sub attacked {
@@ -335,8 +334,7 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs like an apply worker: only ALWAYS triggers fire, without foreign
-            # keys.
+            # The last call runs like an apply worker: only ALWAYS triggers, and no foreign keys.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
