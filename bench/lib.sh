@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
 # Defines the benchmark's server and its functions for SQL and samples.
 #
-# A sample is one line of $samples: suite,item,metric,unit,repetition,value,base
-# The summary divides the value by the value of the item `base` in the same repetition.
+# A sample is a line of $samples with the fields suite,item,metric,unit,repetition,value,base. The
+# summary divides the value by the value of the item `base` in the same repetition.
 
 say() {
     echo "$*" >&2
@@ -33,7 +33,7 @@ snowflake.node = 1
 END
 }
 
-# Prints a line with the names of the columns, and a line for each suite.
+# Prints the machine and its load as CSV, with a heading and a line for each suite.
 describe_environment() {
     local machine suite
     machine="$(date -u +%Y-%m-%d),$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | tr -d ,),$(nproc)"

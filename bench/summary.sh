@@ -4,7 +4,7 @@
 #   bench/summary.sh [DIRECTORY]
 #
 # An item has the median and the quartiles of its samples, and of its ratio to the base item. Each
-# ratio compares samples of one repetition, so it hardly depends on the speed of the machine.
+# ratio compares samples of one repetition, so changes of the machine's speed do not affect it.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Writes the tables between "<!-- table SUITE: METRIC -->" and "<!-- end -->" of a page from
-# results. Further metrics become columns. They follow after " | ", with their suite if it differs.
-# A table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to every
-# metric. " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" become columns too.
+# results. Metrics separated by " | " become columns, and name their suite if it differs. A table
+# with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to every metric. " AS
+# HEADING" after a metric replaces its heading. Items "ITEM; CASE" become columns too.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -22,7 +22,8 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# Prints one metric and its quartiles. Shows ratios if there is a base, and units if they differ.
+# Prints one metric and its quartiles. Shows ratios if there is a base, and each unit if units
+# differ.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1

@@ -6,7 +6,7 @@
 #
 # The default is to run everything in bookworm and then in trixie. The script tests a copy of the
 # checkout without its history. It prints the duration in each root directory, and the directory's
-# final size. There, apt and npm use this machine's mirrors, proxies and certificates. Needs root.
+# final size. In it, apt and npm use this machine's mirrors, proxies and certificates. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -22,7 +22,7 @@ done
 commands=("${@:2}")
 [ $# -gt 1 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
-# Writes the network configuration that a machine needs before its first use.
+# Copies this machine's network and npm configuration into the root directory.
 connect() {
     local name value
     echo '127.0.0.1 localhost' >"$1/etc/hosts"

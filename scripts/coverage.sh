@@ -1,6 +1,6 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
-# PostgreSQL's assertions on. Fails below 96 %, which takes all tests together.
+# PostgreSQL's assertions on. Fails below 96 % of the lines, which only all tests together reach.
 #
 #   scripts/coverage.sh                    runs them all and prints a line a file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
@@ -26,8 +26,8 @@ chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov needs the compiler's notes beside the tests' data. For src/core only the unit tests count,
-# because the two builds compile different lines of it.
+# gcov needs the compiler's notes (.gcno) beside the tests' data (.gcda). For src/core only the unit
+# tests count, because the server's build compiles other lines of it.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the Debian packages of PostgreSQL majors, and tests them in bare roots.
+# Builds the Debian packages for majors of PostgreSQL, and tests them in bare root directories.
 #
 #   scripts/package_test.sh [MAJOR]...
 #

@@ -83,14 +83,15 @@ unit_tests_emulated() {
     done
 }
 
-# Runs all tests with PostgreSQL's assertions. This stage builds in a copy of the sources, so the
-# usual build stays, and the stage installs that one again at its end.
+# Runs all tests with PostgreSQL's assertions. This stage builds a copy of the sources, so that at
+# its end it can install the usual library again without another build.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # After scripts/test_tools.sh a missing driver fails a test, unless npm reached no registry.
+    # After scripts/test_tools.sh a missing driver fails a test, unless npm could not reach its
+    # registry.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }

@@ -96,7 +96,7 @@ SQL
 of 1 to 64 node ids|1900|SELECT 256 + i * 64, (ARRAY[1, 3, 5, 16, 33, 64])[1 + i % 6] FROM generate_series(0, 1899) AS i
 125000 of 131072|125000|SELECT 256 + i, 1 FROM generate_series(0, 124999) AS i
 END
-        # All holders request leases at once, over this many connections at a time.
+        # All holders request leases, over 8 or 32 connections at a time.
         for clients in 8 32; do
             lease_restart "$clients connections" "$clients" 'SET SESSION AUTHORIZATION role:client_id;' "$repetition"
         done

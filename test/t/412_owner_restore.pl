@@ -76,9 +76,8 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension, after a superuser ran `before`. The
-# arguments of psql are in `plain`, those of pg_restore in `custom`. Returns success, errors,
-# database.
+# Restores as a role into a new database with the extension, after a superuser ran `before`. `plain`
+# has arguments of psql, and `custom` of pg_restore. Returns success, errors and the database.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;
