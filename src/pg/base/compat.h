@@ -65,7 +65,8 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. Since PostgreSQL 16, returns instead if the caller collects errors in `context`.
+// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`: then this saves
+// the error there and returns.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else

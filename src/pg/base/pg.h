@@ -3,7 +3,7 @@
 
 #pragma once
 
-// PostgreSQL 15 defines this as nothing, but the compiler hides symbols of this library by default.
+// PostgreSQL 15 defines PGDLLEXPORT as nothing, but this library is built with hidden visibility.
 #define PGDLLEXPORT __attribute__((visibility("default")))
 
 extern "C" {

@@ -1,5 +1,6 @@
-// Defines SQL functions in C, and checks their columns: after an upgrade of the library, a database
-// with old SQL objects may expect rows with fewer columns than a function would write.
+// Defines SQL functions in C, and checks how many columns they return. An upgrade replaces the
+// library before ALTER EXTENSION updates the SQL objects of a database. In between, a function
+// could write more columns than its row has.
 
 #pragma once
 
@@ -13,9 +14,9 @@
     }                                         \
     static_assert(true)
 
-// Returns the function's blessed row type in `context`. Raises an ERROR unless it has so many
-// columns.
+// Returns the function's blessed row type in `context`. Raises an ERROR unless the row has
+// `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
-// Raises the same ERROR. For functions that call InitMaterializedSRF instead of result_row.
+// Raises the same ERROR for a function that calls InitMaterializedSRF instead of result_row.
 void require_columns(TupleDesc row, int columns);

@@ -12,8 +12,8 @@
 
 using namespace randflake;
 
-// Returns false for an identifier of no secret. Raises an ERROR if a missing secret may have made
-// it.
+// Returns false if none of this server's secrets made the identifier. Raises an ERROR if a secret
+// that this server lacks may have made it.
 template <typename Ring>
 static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;

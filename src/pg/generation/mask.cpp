@@ -1,5 +1,6 @@
 // Defines randflake_mask and randflake_unmask. Each label has its own permutation
-// (core/identifier/feistel.h), whose key is derived from the first secret. Sessions cache keys.
+// (core/identifier/feistel.h), whose key is derived from the first secret. A session caches the
+// keys of 64 labels.
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
@@ -17,7 +18,7 @@ struct CachedKey {
 };
 }  // namespace
 
-// The cache has 64 keys and takes 18 kB. The hash of a label selects the set that may hold its key.
+// The cache takes 18 kB. The hash of a label selects the set that may hold its key.
 static constexpr uint32 kSets = 16;
 static constexpr uint32 kKeysOfSet = 4;
 static CachedKey cached[kSets][kKeysOfSet];

@@ -44,7 +44,7 @@ struct Numbers53 {
 };
 }  // namespace
 
-// Returns the largest node id that this server may ever use. A lease may have any node ids.
+// Returns the largest node id that this server may ever use. With leases this can be any node id.
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
@@ -92,7 +92,8 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Returns whether the clock is too far behind and the server has another range of node ids.
+// Returns whether the clock is too far behind the slot, and the server has another range of node
+// ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
@@ -119,11 +120,13 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks up to this length, the call sleeps with microsecond precision, which a latch lacks.
+// For ticks of at most this length, the call sleeps to the microsecond. A wait at a latch ends only
+// to the millisecond.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first sleep only registers this process and returns, so it misses no change after an attempt.
+// first ConditionVariableTimedSleep only registers this process and returns, so the process misses
+// no change of the window after its attempt.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const WallMs now = precise_wall_clock();

@@ -26,7 +26,7 @@ randflake::Reservation reserve_53(uint32 wanted);
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
-// Logs that every number of this second is used, at most once a minute. Does nothing after other
+// Logs at most once a minute that every number of this second is used. Does nothing after other
 // outcomes, and for layouts whose ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 

@@ -53,13 +53,15 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Returns `before` and how far this clock is from the coordinator's; an empty text if tolerable.
+// Returns `before` and a sentence that says how far this server's clock is from the coordinator's,
+// or an empty text if the difference is tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
 }
 
-// The clock shows `now` and is behind the second `used`. `what` names what has this second.
+// Returns the error for a clock that shows `now` and is behind the second `used` of `what`, such as
+// "the last identifier".
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -83,7 +85,8 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Returns why the worker has no lease. Every role may see this, so it never quotes the coordinator.
+// Returns why the worker has no lease. Every role may see this text, so it never quotes the
+// coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -126,7 +129,8 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem, and the time before which the coordinator grants none, if it is still ahead.
+// Returns the problem. Adds the time until which the coordinator grants no lease, unless it has
+// passed.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -135,7 +139,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Returns a remedy, and where the full message is. `usual` is the remedy of most problems.
+// Returns a remedy, and where the full error message is. `usual` is the remedy for most problems.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -170,7 +174,7 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// Returns whether the open lease allows identifiers at this time. Then only the window is missing.
+// Returns whether the open lease allows identifiers at this time, so that only a window is missing.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&
@@ -197,8 +201,8 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
 }
 
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
-    // After a crash or during a hold-off, a longer wait than this means that the clock was set
-    // back.
+    // A crash or a hold-off delays the window by at most this many seconds. A longer delay means
+    // that the clock was set back.
     const int64 usual = kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
@@ -367,7 +371,7 @@ static Second reached_by_all_slots() {
     return kRandflake.SecondOf(least);
 }
 
-// The worker may fail to get the next lease while the server still generates under this one.
+// While a lease is open, the worker may already fail to get the next one.
 static ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);
@@ -398,7 +402,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// The exporter matches this message too, because both servers still generate.
+// postgres_exporter.yml matches this message too, because both servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -412,7 +416,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// The exporter matches this message too, because the server still generates.
+// postgres_exporter.yml matches this message too, because the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -1,5 +1,5 @@
-// Defines the SQL functions about Snowflake layouts. With a layout argument they need no
-// preloading.
+// Defines the SQL functions about Snowflake identifiers and layouts. A function with a layout as an
+// argument works without preloading the library.
 
 #include "core/identifier/layout_text.h"
 
@@ -38,7 +38,8 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in this argument, or the server's layout if the function has no such argument.
+// Returns the layout given as argument number `argument`, or the server's layout if the function
+// has no such argument.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -8,10 +8,11 @@
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function requires that the innermost utility statement is COPY FROM, or
-// that a worker of logical replication executes no utility statement. It also requires that there
-// is no planner state, which a trigger's query has. COPY's WHERE, trigger conditions, CHECK
-// constraints and defaults of replicated rows meet these conditions too, but PostgreSQL evaluates
-// them for each row.
+// that a worker of logical replication executes no utility statement. It also requires that the
+// planner has no state (`root`): COPY's defaults have none, but a query of a trigger has one. Some
+// other expressions meet these conditions too: COPY's WHERE, trigger conditions, CHECK constraints
+// and defaults of replicated rows. PostgreSQL evaluates them for each row, so a twin does no harm
+// there.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call the twin, because
 // SQL has no values of type internal. Its argument is the Oid of f, on which the role needs
@@ -86,7 +87,7 @@ Datum randflake_copy_support(PG_FUNCTION_ARGS) {
 
     const FuncExpr* call = simplify->fcall;
     const Oid twin = find_twin(call->funcid);
-    // If REVOKE ... ON ALL FUNCTIONS IN SCHEMA revoked EXECUTE on the twin, COPY uses the original.
+    // Without EXECUTE on the twin, as after REVOKE ON ALL FUNCTIONS, COPY calls the original.
     if (!OidIsValid(twin) || !may_execute(twin))
         return Datum{0};
     Const* original = makeConst(INTERNALOID, -1, InvalidOid, sizeof(Datum),
@@ -102,6 +103,6 @@ void require_original(FunctionCallInfo fcinfo) {
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
     if (!may_execute(original))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(original));
-    // Checks once per call site, like the executor. A non-null fn_extra marks the check.
+    // Checks the privilege once per call site. A non-null fn_extra marks the check as done.
     call_site->fn_extra = call_site;
 }

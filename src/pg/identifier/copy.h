@@ -6,13 +6,13 @@
 
 #include "pg/base/sql_function.h"
 
-// Installs the hook. Called by _PG_init.
+// Installs the hook that tracks utility statements. _PG_init calls this.
 void copy_init();
 
 // Raises an ERROR unless the current role may execute the original of the called twin.
 void require_original(FunctionCallInfo fcinfo);
 
-// Defines the twin of a SQL function without arguments.
+// Defines the twin (see copy.cpp) of a SQL function without arguments.
 #define SQL_FUNCTION_IN_COPY(name)           \
     SQL_FUNCTION(name##_in_copy);            \
     Datum name##_in_copy(PG_FUNCTION_ARGS) { \

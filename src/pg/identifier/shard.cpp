@@ -16,7 +16,7 @@ Datum randflake_shard(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(randflake::ShardOf(PG_GETARG_INT64(0), require_shards(PG_GETARG_INT32(1))));
 }
 
-// SETOF (shard integer, lower bigint, upper bigint); returns one row per call.
+// Returns SETOF (shard integer, lower bigint, upper bigint), one row per call.
 SQL_FUNCTION(randflake_shard_ranges);
 Datum randflake_shard_ranges(PG_FUNCTION_ARGS) {
     constexpr int kColumns = 3;

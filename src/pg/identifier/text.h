@@ -9,8 +9,8 @@ text* text_of_id(uint64 id);
 // Returns the prefix, an underscore and the text form. Raises an ERROR for a malformed prefix.
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
-// These write and read values of the type randflake (core/identifier/id_text.h). Malformed text
-// raises an ERROR, or returns false if the caller collects errors in `context`.
+// These functions write and read the text of values of type randflake (core/identifier/id_text.h).
+// Malformed text raises an ERROR, or returns false if the caller collects errors in `context`.
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 

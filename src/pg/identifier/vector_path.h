@@ -6,7 +6,7 @@
 
 #include "core/identifier/cipher_batch.h"
 
-// Set when the server preloads the library.
+// This is set when the server preloads the library.
 extern randflake::VectorPath vector_path;
 
 const char* vector_path_name();

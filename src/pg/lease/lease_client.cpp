@@ -159,8 +159,9 @@ static void parse_upstream(Parameters* parameters) {
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // Ends with the worker, at an immediate stop of the server, or by the alarm. Ignores SIGTERM,
-    // because a shutdown may repeat this signal while the worker gives its leases back.
+    // The process ends with the worker, at an immediate stop of the server, or by its alarm. It
+    // ignores SIGTERM, because a shutdown may repeat this signal while the worker gives its leases
+    // back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -183,7 +184,7 @@ static void let_go_of_server(int64 timeout, pid_t worker) {
         dup2(null, STDERR_FILENO);
 }
 
-// The sixth number of this file is the private writable memory, which RLIMIT_DATA limits.
+// The sixth number of /proc/self/statm is the private writable memory, which RLIMIT_DATA limits.
 static void limit_memory() {
     char line[256];
     FILE* file = fopen("/proc/self/statm", "r");
@@ -250,7 +251,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     return -1;
 }
 
-// Fails at the deadline or, with `interruptible`, at a shutdown or a reload.
+// Returns a failure at the deadline or, if `interruptible`, at a shutdown or a reload.
 static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
@@ -276,18 +277,20 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock between request and answer. Ignores times after the year 9999.
+// The coordinator read its clock during the round trip, so half of the round trip is the error.
+// Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
     const Ms round_trip = answer.answered_at - answer.asked_at;
-    // Adds 1 ms, because both servers read their clocks in whole milliseconds.
+    // Adds 1 ms to the error, because both servers read their clocks in whole milliseconds.
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Copies the answer's row to `values`. `clock_column` has the coordinator's clock. `kind` is the
-// reply's kind after success. With kNone only the deadline ends the wait.
+// Sends a request and copies the answer's row to `values`. `clock_column` is the column with the
+// coordinator's clock, if any. `kind` is the reply's kind after success. With kNone only the
+// deadline ends the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -345,7 +348,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-// The coordinator's views show this name of the server.
+// The coordinator's views show this server under this name.
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
     if (cluster_name[0] != '\0')

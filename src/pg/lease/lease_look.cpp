@@ -1,11 +1,12 @@
 // Looks for coordinators that have leased this server's static node ids. A process can connect to
-// only one database, so a launcher starts a worker in each database, one after the other. It
-// repeats this every second until all have succeeded. Until then the node ids stay closed.
+// only one database, so a launcher starts a worker in each database, one after the other. The
+// launcher repeats this every second until all workers have succeeded. Until then the server does
+// not use these node ids.
 //
-// Workers are superusers in databases of other owners. So they read tables from storage, without
-// SQL, so that no user's code runs. They read only tables of the extension, which only a superuser
-// can create. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout. So it needs no
-// SIGTERM, which would log a FATAL error.
+// Workers are superusers in databases of other owners. So they read tables from storage and not by
+// SQL, which could run code of users. They read only tables of the extension, which only a
+// superuser can create. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout. So
+// the launcher need not end it with SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -309,7 +310,7 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
-// Returns false if the look at any database failed.
+// Returns false if a worker failed in any database.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
     Second free_at[kMaxRanges]{};

@@ -35,7 +35,8 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-// Shows the problem in views, and logs it if the message changed. An empty message: no problem.
+// Shows the problem in views, and logs it if the message changed. An empty message means no
+// problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -72,7 +73,8 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// The coordinator complied. kNothing: a session added secrets, so the answer counts as lost.
+// Records the success of a request. kNothing means that a session added secrets meanwhile, so the
+// answer counts as lost.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -210,7 +212,7 @@ static void release_all() {
     release_lease(releases.next, give_up_at_ms);
 }
 
-// Gives back node ids that this server used while its clock was ahead, so that it gets others.
+// Gives back node ids that this server used while its clock was ahead, so that it gets other ones.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -223,8 +225,7 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if it is due. Returns true if it was dropped, so the server needs another
-// one.
+// Opens the next lease if it is due. Returns true if the lease was dropped, so another is needed.
 static bool open_or_drop_next() {
     static int64 opened_id;  // the last lease in the log
     Second used_until;
@@ -260,7 +261,7 @@ static constexpr Ms kClockInterval = 500;
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    // The worker has no query to cancel. pqsignal has another type since PostgreSQL 19.
+    // The worker has no query to cancel. The type of pqsignal() differs since PostgreSQL 19.
     signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
@@ -278,7 +279,8 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Tells the coordinator of new secrets at once, so that problems show before they begin.
+        // Tells the coordinator of new secrets at once, so that problems show before the secrets
+        // begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
@@ -299,6 +301,6 @@ void randflake_lease_main(Datum) {
     }
     MemoryContextSwitchTo(per_action);
     release_all();
-    // With status 0 the postmaster would not restart a worker that was only terminated.
+    // With status 0 the postmaster would not restart the worker, even after pg_terminate_backend().
     proc_exit(1);
 }

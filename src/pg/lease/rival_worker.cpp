@@ -1,9 +1,9 @@
 // Runs the rival worker, which looks twice a minute outside recovery for other running servers with
-// this server's static node ids. All servers keep generating; the worker only reports. It asks
-//   the server in "primary_conninfo": this server may be a former primary, or a standby that was
-//     promoted beside this one. A server on the same timeline counts as this one, to which the
-//     address may lead. So two standbys promoted at the same time do not find each other.
-//   the coordinator in "randflake.registry", to which other servers announce their node ids.
+// this server's static node ids. It only reports them. The worker asks the coordinator in
+// "randflake.registry", to which other servers announce their node ids. It also asks the server in
+// "primary_conninfo", which may be a former primary, or a standby that was promoted beside this
+// server. If that server is on this server's timeline, it counts as this server, to which the
+// address may lead. So the worker misses a standby that was promoted at the same time.
 
 #include "pg/lease/rival_worker.h"
 
@@ -75,7 +75,7 @@ static void announce() {
         result = lease_client_announce(report.server, origin_text(), !report.announced, &known);
         report.announced = report.announced || result.problem == LeaseProblem::kNone;
     }
-    // Without an answer, the former result stays.
+    // Without an answer, the last result stays.
     if (result.problem == LeaseProblem::kNone) {
         record(&report.in_registry, known.servers > 0, kRivalInRegistry);
         record(&report.leased, known.leases > 0, kRivalLeased);
@@ -105,6 +105,6 @@ void randflake_rival_main(Datum) {
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));
     }
-    // With status 0 the postmaster would not restart a worker that was only terminated.
+    // With status 0 the postmaster would not restart the worker, even after pg_terminate_backend().
     proc_exit(1);
 }

@@ -1,8 +1,8 @@
-// Loads the library. If shared_preload_libraries names the library:
+// Loads the library. If the server preloads the library through shared_preload_libraries:
 //   1. _PG_init defines and checks settings and sets hooks.
 //   2. The shmem_request hook asks for shared memory.
 //   3. The shmem_startup hook maps shared memory. Each subsystem initializes its part once.
-// Otherwise loading does nothing, and functions that need shared memory raise an error.
+// Without preloading, _PG_init does nothing. Functions that need shared memory raise an error.
 
 #include "pg/base/pg.h"
 
@@ -48,7 +48,7 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// kClosedIn lists each affected major version's first minor release without CVE-2026-6460.
+// Each number of kClosedIn is its major version's first minor release without CVE-2026-6460.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
@@ -76,8 +76,8 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // The postmaster calls this when its children have exited: at its exit, or after a backend's
-    // crash.
+    // The postmaster calls on_exit after its children have exited: at its own exit, and after a
+    // crash of a backend.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

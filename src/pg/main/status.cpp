@@ -54,7 +54,8 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns the server's capacity per second, without numbers that it skips for earlier secrets.
+// Returns how many identifiers per second the server can make, without the numbers that it skips
+// because of earlier secrets.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -67,8 +68,8 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts the lease worker's UTF-8 text. In other encodings, non-ASCII bytes become question
-// marks.
+// Converts the lease worker's text from UTF-8 to the database encoding. If this is not UTF-8,
+// non-ASCII bytes become question marks.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)
@@ -132,7 +133,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
         result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));
 }
 
-// SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
+// Returns SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
 SQL_FUNCTION(randflake_slots);
 Datum randflake_slots(PG_FUNCTION_ARGS) {
     require_preload();

@@ -17,7 +17,7 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 
 // Records the latest clock, and counts its steps back. A process that paused after reading the
 // clock sees an earlier time than others, although the clock did not step. Only a later tick in the
-// word proves a step, because the process read the word before the clock.
+// slot's word proves a step, because the process read the word before the clock.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);

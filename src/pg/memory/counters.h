@@ -20,9 +20,9 @@ struct Counters {
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // The latest clock of Randflake and 53-bit numbers, and that of Snowflake numbers. Every
-    // reservation reads one of them, but only one per second or tick writes it, so each has its own
-    // cache line.
+    // These are the latest clock of Randflake and 53-bit numbers, and that of Snowflake numbers.
+    // Every reservation reads one of them, but only one per second or tick writes it, so each has
+    // its own cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };

@@ -8,7 +8,7 @@
 
 using randflake::SteadyMs;
 
-// Launchers start at least this long after each other.
+// A launcher starts at least this long after the last one.
 static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {

@@ -7,8 +7,7 @@
 
 #include "core/lease/pool_look.h"
 
-// This report is in shared memory. It has its own spinlock, a leaf. It is zero before the first
-// look.
+// This report is in shared memory, under its own spinlock. It is zero before the first look.
 struct LookReport {
     slock_t mutex;
     int launcher;                     // its pid; 0: none
@@ -19,8 +18,8 @@ struct LookReport {
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // For messages: for each range, the database whose coordinator's leases end last; and the
-    // database of the last failed look.
+    // Messages name these databases: for each range, the one whose coordinator's leases end last;
+    // and the one in which the last look failed.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // the number of the failed question
@@ -43,6 +42,6 @@ void look_start();
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 
-// Returns false and records a failure if no worker is free. `handle` lets the caller wait.
+// Returns false and records a failure if no worker is free. With `handle` the caller can wait.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);

@@ -1,5 +1,5 @@
 // Checks preconditions of SQL functions. A failed check raises an ERROR with the remedy. A
-// condition that holds once holds while the server runs, so a backend checks it once.
+// condition that is met stays met while the server runs, so a backend checks it once.
 
 #pragma once
 
@@ -16,7 +16,7 @@ void require_generator();
 // Returns the error for a setting without which a preloaded server cannot generate; null if none.
 const ErrorText* missing_setting();
 
-// Requires the same, and that the known node ids fit in 53-bit identifiers.
+// Requires what require_generator requires, and that known node ids fit in 53-bit identifiers.
 void require_generator53();
 
 // Requires that the server's node ids, from `first_node_id` on, fit in 53-bit identifiers.
@@ -28,5 +28,5 @@ void log_nodes53();
 // Requires a preloaded library, and node ids that fit in the layout of Snowflake numbers.
 void require_snowflake();
 
-// Requires that the server's node ids, from `first_node_id` on, fit in this layout.
+// Requires that the server's node ids, from `first_node_id` on, fit in the Snowflake layout.
 void require_snowflake_nodes(int64 first_node_id);

@@ -29,7 +29,8 @@ static constexpr ErrorText kTwoSources = {
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Each reload calls this for both settings. Only the postmaster warns, once until one is unset.
+// Each reload calls this for both settings. Only the postmaster warns, and only once until an
+// operator unsets one of them.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)

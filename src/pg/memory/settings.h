@@ -19,9 +19,8 @@ extern int setting_max_clock_skew;  // milliseconds
 void settings_define();
 void settings_check();
 
-// Call in the postmaster after making shared memory. Publishes there the smallest and the largest
-// value of "randflake.max_clock_skew" since the postmaster's start, and updates both at each
-// reload.
+// Call in the postmaster after making shared memory. Shared memory then has the smallest and the
+// largest value of "randflake.max_clock_skew" since the postmaster's start.
 void skew_init_shared();
 
 // Returns the number of static node ids, including spare ranges.

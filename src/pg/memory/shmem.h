@@ -6,7 +6,7 @@
 //                           for longer than a few instructions
 //   memory                  window_lock; see ServerMemory
 //   window_report           its own spinlock, a leaf
-//   lease_report, look      the same
+//   lease_report, look      each its own spinlock, a leaf
 //   next_window_log_at_ms   window_lock
 //   window_changed          broadcast after every change of the window
 //   skew                    atomic; only the postmaster writes it
@@ -74,7 +74,7 @@ struct SharedState {
     Counters counters;
 
     alignas(64) AtomicWord window;
-    // slot_count for Randflake, as many for Snowflake, and at most 256 for 53-bit numbers
+    // There are slot_count slots for Randflake, as many for Snowflake, and up to 256 for 53 bits.
     Slot slots[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -33,7 +33,7 @@ struct SettingSecret {
 
 static constexpr char kMask[] = "********";
 
-// The longest valid secret file, including comments.
+// A valid secret file has at most this size, including comments.
 static constexpr size_t kMaxFileBytes = 8192;
 
 static char* setting_secret;
@@ -85,7 +85,8 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// Below, `level` is FATAL or ERROR. Callers close the file and wipe its text before an error.
+// In the functions below, `level` is FATAL or ERROR. Callers close the file and wipe its text
+// first.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
@@ -99,7 +100,8 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for TLS keys: only a file of root may be readable by its group.
+// Applies PostgreSQL's rules for TLS keys: others have no access, and the group may read the file
+// only if root owns it.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),

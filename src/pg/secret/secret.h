@@ -18,7 +18,8 @@ void secret_load();
 // Copies the secrets to shared memory, where every process reads them.
 void secret_init_shared();
 
-// Adds the secrets that shared memory lacks. Takes one caller at a time. Raises no error.
+// Adds the secrets that shared memory lacks. Only one process at a time may call this. Raises no
+// error.
 void secret_add_shared(const randflake::SecretList& list);
 
 // Saves added secrets in the postmaster before it releases shared memory.
@@ -29,7 +30,8 @@ randflake::SecretList secret_read_again();
 
 // A fingerprint is the first 8 bytes of an HMAC-SHA-256, whose key is the secret. From the second
 // secret on, the HMAC's text includes the secret's time and the previous fingerprint. So servers
-// with the same fingerprint have the same secrets up to that one. Callers need a resource owner.
+// with the same fingerprint have the same secrets up to that one. The functions below need a
+// resource owner, which the postmaster lacks.
 
 // Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);

@@ -1,9 +1,9 @@
 // Lets running servers of one machine find each other if they share static node ids and the first
 // secret. Servers of different system users, or with separate /dev/shm, do not find each other.
 //
-// Each server locks its node ids in a shared memory file named after the secret's fingerprint. The
-// locks are shared, so a claim never fails. All processes of a server inherit the open file (OFD
-// locks of Linux), so the locks end with the last process.
+// Each server locks its node ids in a shared memory file named after the first secret's
+// fingerprint. They are shared locks, so a claim never fails. All processes of a server inherit the
+// open file (OFD locks of Linux), so the locks end with the last process.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 // Call in the postmaster before it has children.
 void node_claim_open();
 
-// Call before the first window opens. Warns of another server whose claim overlaps.
+// Call before the first window opens. Warns if another server's claim overlaps this server's.
 void node_claim_take();
 
 // Returns the postmaster's pid of another server whose claim overlaps this server's, or 0.

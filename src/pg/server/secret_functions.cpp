@@ -69,7 +69,7 @@ Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(list.count);
 }
 
-// SETOF (generation integer, fingerprint text, valid_from timestamptz, state text)
+// Returns SETOF (generation integer, fingerprint text, valid_from timestamptz, state text)
 SQL_FUNCTION(randflake_secrets);
 Datum randflake_secrets(PG_FUNCTION_ARGS) {
     require_preload();

@@ -21,7 +21,7 @@ static inline void require_type_usage(FunctionCallInfo fcinfo) {
         check_type_usage(fcinfo->flinfo->fn_oid);
 }
 
-// Installs the check of column defaults. Called by _PG_init.
+// Installs the check of column defaults. _PG_init calls this.
 void type_default_init();
 
 // Raises an ERROR if `expression`, a text of nodeToString, calls nextval() for the type randflake.

@@ -1,4 +1,4 @@
-// Refuses a sequence as the default of a column of the type, because each of its numbers is the
+// Refuses a sequence as the default of a randflake column, because each of its numbers would be the
 // identifier of an arbitrary second. A cast cannot see the column, so a hook checks each default.
 
 #include "pg/base/pg.h"

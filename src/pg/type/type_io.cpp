@@ -62,14 +62,14 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// A ring of one secret skips nothing, so this encrypts nothing.
+// Encrypts only with several secrets, because a ring of one secret skips nothing.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// Raises an ERROR, or returns false with `context`, for an identifier of no secret or of the
-// future.
+// Raises an ERROR for an identifier of no secret, or of a second that no server has reached.
+// Returns false instead if the caller collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();

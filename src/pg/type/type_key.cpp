@@ -3,17 +3,18 @@
 // randflake_key, which pg_dump includes, has an entry for each secret that values in the database
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
-// A restored dump of another secret adds its entry beside this server's entry. From then on, values
-// of the type cannot be read. The INSERT must succeed, so that the database keeps the entry. A
-// second table, randflake_key_check, makes the restore fail: the dump has the entry there too, and
-// a constraint refuses it. If the operator adds the missing secret later, the restored values stay
-// wrong, and the second table still lacks the entry, so the database stays unusable. If the server
-// has the secret, a trigger copies the entry to the second table.
+// The restore of a dump that was made under another secret adds that secret's entry beside this
+// server's entry. From then on, values of the type cannot be read. The INSERT must succeed, so that
+// the database keeps the entry. A second table, randflake_key_check, makes the restore fail: the
+// dump has the entry there too, and a constraint refuses it. If the operator adds the missing
+// secret later, the restored values stay wrong. The second table still lacks the entry, so the
+// database stays unusable. If the server has the secret, a trigger copies the entry to the second
+// table.
 //
-// If CREATE EXTENSION runs before the server has a secret, the first value that a role makes or
-// reads in binds the database, if the role has EXECUTE on randflake_bind_secret(). No session binds
-// the database while randflake_key_check has an entry of another secret. During this check the
-// session locks both tables against new entries.
+// If CREATE EXTENSION runs before the server has a secret, the database is bound by the first value
+// that a role with EXECUTE on randflake_bind_secret() makes or reads in. No session binds the
+// database while randflake_key_check has an entry of another secret. A session locks both tables
+// against new entries during this check.
 //
 // In a bound database, the first value of a further secret adds that secret's entry, whatever the
 // role. Each transaction that does not see the entry adds it, so rows may be equal, but no dump has
@@ -244,7 +245,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If all entries are this server's, one between them is missing, and those after it are wrong.
+    // If no entry is foreign, one in the middle is missing, and the message shows those that exist.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -355,7 +356,7 @@ static void prepare(Oid function) {
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }
-    // The table changes if a user drops the extension and creates it again.
+    // The table's Oid changes if a user drops the extension and creates it again.
     if (known_now.secrets == 0 && known_in_history.secrets == 0 && !IsBinaryUpgrade)
         key_table = find_table(kKeyTable, function);
 }
@@ -460,7 +461,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// Returns the entries of all secrets that have begun, oldest first. Others may still change.
+// Returns the entries of all secrets that have begun, oldest first. Later secrets may still change.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -512,8 +513,8 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 }
 
 // The constraint of randflake_key_check calls this function. Raises an ERROR if this entry, or
-// another entry of the database, belongs to a secret that the server lacks. On a server without a
-// secret, the database must already have this entry, or no other.
+// another entry of the database, belongs to a secret that the server lacks. A server without a
+// secret raises it if the database has entries, but not this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -544,7 +545,8 @@ Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     return btint8sortsupport(fcinfo);
 }
 
-// Equal values have the same bytes. Refuses to build an index over values of another secret.
+// Tells PostgreSQL that equal values have the same bytes. Refuses to build an index over values of
+// another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

@@ -6,7 +6,7 @@
 // without naming it, so the functions that make values check USAGE.
 //
 // The checked role is the current one: in a SECURITY DEFINER function, its owner. A session
-// remembers the last role with USAGE until this may have changed.
+// remembers the last role with USAGE until the privilege may have changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"

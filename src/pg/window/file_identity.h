@@ -27,7 +27,7 @@ const char* file_failure_text(const FileFailure& failure);
 FileFailure file_open(const char* path, int* fd);
 
 // Creates a file for writing. Removes an old file of this name instead of overwriting it, because
-// the old file may have a second name, or pages that the kernel dropped after a failed fsync.
+// the old file may have a second name, or may have lost pages after a failed fsync.
 FileFailure file_create(const char* path, int* fd);
 
 // Reads inode and time of birth. Without a time of birth, reads device and time of the last change.

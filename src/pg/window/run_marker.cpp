@@ -1,9 +1,9 @@
 // The marker of a data directory is a POSIX shared memory object, whose name is a hash of the
 // directory's identity. It survives a stop of the server, but no reboot. It counts only on a tmpfs,
-// because a disk could be rolled back together with the directory. A start without a marker holds
-// off longer than any proof lasts, so containers may safely have different markers. Another user
-// may create an object of this name, so opening it never blocks on a FIFO, and shm_open() follows
-// no link.
+// because a disk could be rolled back together with the directory. Without a marker, a start only
+// waits randflake.max_clock_skew, so containers may safely have different markers. Another user may
+// create an object of this name, so opening it never blocks on a FIFO, and shm_open() follows no
+// link.
 
 #include "pg/window/run_marker.h"
 
@@ -79,7 +79,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // Then this run can prove nothing. An earlier marker must not remain.
+    // Without a marker this run can prove nothing, but an earlier marker must not remain.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

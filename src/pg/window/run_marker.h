@@ -1,4 +1,4 @@
-// Keeps a mark of the state's last write in memory, see WriteRecord in core/window/window_state.h.
+// Keeps a mark of the state's last write in memory (WriteRecord in core/window/window_state.h).
 
 #pragma once
 
@@ -16,5 +16,6 @@ void read_boot_id(uint64 boot[2]);
 // Returns the mark; 0 if unknown.
 uint64 run_marker_read(const randflake::Origin& origin);
 
-// Sets the mark, or removes it and sets *mark to 0. After a failure the former mark may remain.
+// Sets the mark. If this is impossible, removes the former mark and sets *mark to 0. After a
+// failure the former mark may remain.
 FileFailure run_marker_write(const randflake::Origin& origin, uint64* mark);
