@@ -25,7 +25,6 @@ static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fie
     return true;
 }
 
-// Looks up the row's descriptor once per query, and keeps it in fn_extra.
 static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& fields) {
     Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
                       Int32GetDatum(static_cast<int32>(fields.node_id)),

@@ -54,8 +54,7 @@ Datum randflake53_generate_many(PG_FUNCTION_ARGS) {
     return generate_many<Randflake53>(fcinfo);
 }
 
-// Tells the planner how many rows a set-returning function returns, if the function's first
-// argument is known.
+// Tells the planner the number of rows, which is the function's first argument.
 SQL_FUNCTION(randflake_rows_support);
 Datum randflake_rows_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

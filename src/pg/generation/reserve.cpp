@@ -92,8 +92,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Returns whether the clock is too far behind the slot, and the server has another range of node
-// ids.
+// Returns whether the clock is too far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
@@ -120,8 +119,7 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks of at most this length, the call sleeps to the microsecond. A wait at a latch ends only
-// to the millisecond.
+// For ticks up to this length, the call sleeps to the microsecond. A latch waits for milliseconds.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The

@@ -85,8 +85,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Returns why the worker has no lease. Every role may see this text, so it never quotes the
-// coordinator.
+// Returns why the worker has no lease. All roles see this text, so it never quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
@@ -129,8 +128,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem. Adds the time until which the coordinator grants no lease, unless it has
-// passed.
+// Returns the problem, and until when the coordinator grants no lease if that is in the future.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);

@@ -1,5 +1,4 @@
-// Defines the SQL functions about Snowflake identifiers and layouts. A function with a layout as an
-// argument works without preloading the library.
+// Defines the SQL functions about Snowflake identifiers and their layouts.
 
 #include "core/identifier/layout_text.h"
 
@@ -38,8 +37,7 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout given as argument number `argument`, or the server's layout if the function
-// has no such argument.
+// Returns the layout in argument `argument`, or the server's layout if there is no such argument.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -348,7 +348,6 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-// The coordinator's views show this server under this name.
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
     if (cluster_name[0] != '\0')

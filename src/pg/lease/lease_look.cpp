@@ -310,7 +310,6 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
-// Returns false if a worker failed in any database.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
     Second free_at[kMaxRanges]{};

@@ -12,7 +12,6 @@ using namespace randflake;
 // Requests cause no notices, so more notices than these are an error.
 static constexpr int kMaxNotices = 100;
 
-// Each process makes only one request.
 static PGconn* connection;
 static int notices;
 static bool warned;
@@ -143,7 +142,6 @@ static bool number_of(const char* command, int column, int64* value) {
     return good;
 }
 
-// An unexpected answer counts as no answer.
 static void ask_which_server(CoordinatorAnswer* answer) {
     const char* standby = PQparameterStatus(connection, "in_hot_standby");
     answer->values[kInRecovery] = standby == nullptr || strcmp(standby, "off") != 0;

@@ -73,8 +73,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records the success of a request. kNothing means that a session added secrets meanwhile, so the
-// answer counts as lost.
+// Records success. kNothing: a session added secrets meanwhile, so the answer counts as lost.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -227,7 +226,7 @@ static void give_used_back(Second used_until) {
 
 // Opens the next lease if it is due. Returns true if the lease was dropped, so another is needed.
 static bool open_or_drop_next() {
-    static int64 opened_id;  // the last lease in the log
+    static int64 opened_id;  // id of the last lease that was logged
     Second used_until;
     if (server.OpenLease(&used_until) == LeaseOpening::kUsed) {
         give_used_back(used_until);
@@ -270,7 +269,6 @@ void randflake_lease_main(Datum) {
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
     shared->lease_worker_pid = MyProcPid;
-    // A restarted worker continues its predecessor's leases.
     SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
         CHECK_FOR_INTERRUPTS();  // answers barriers of other backends

@@ -75,7 +75,6 @@ static void announce() {
         result = lease_client_announce(report.server, origin_text(), !report.announced, &known);
         report.announced = report.announced || result.problem == LeaseProblem::kNone;
     }
-    // Without an answer, the last result stays.
     if (result.problem == LeaseProblem::kNone) {
         record(&report.in_registry, known.servers > 0, kRivalInRegistry);
         record(&report.leased, known.leases > 0, kRivalLeased);

@@ -76,8 +76,7 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // The postmaster calls on_exit after its children have exited: at its own exit, and after a
-    // crash of a backend.
+    // The postmaster calls on_exit after its children have exited, even after a crash of a backend.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

@@ -54,8 +54,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns how many identifiers per second the server can make, without the numbers that it skips
-// because of earlier secrets.
+// Returns how many identifiers per second the server can make if it skips those of old secrets.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -68,8 +67,7 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts the lease worker's text from UTF-8 to the database encoding. If this is not UTF-8,
-// non-ASCII bytes become question marks.
+// Converts UTF-8 to the database encoding. If this is not UTF-8, replaces non-ASCII bytes.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

@@ -37,8 +37,7 @@ void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// Returns how many numbers were reserved since the last reset, in a slot of Randflake or in all
-// slots.
+// These return how many numbers were reserved since the last reset, in a slot or in all slots.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

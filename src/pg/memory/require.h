@@ -28,5 +28,4 @@ void log_nodes53();
 // Requires a preloaded library, and node ids that fit in the layout of Snowflake numbers.
 void require_snowflake();
 
-// Requires that the server's node ids, from `first_node_id` on, fit in the Snowflake layout.
 void require_snowflake_nodes(int64 first_node_id);

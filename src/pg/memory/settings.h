@@ -23,7 +23,6 @@ void settings_check();
 // largest value of "randflake.max_clock_skew" since the postmaster's start.
 void skew_init_shared();
 
-// Returns the number of static node ids, including spare ranges.
 static inline int static_node_count() {
     return setting_node_count * (1 + setting_spare_ranges);
 }

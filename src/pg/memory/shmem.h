@@ -112,7 +112,6 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// Requests the memory. Called by the shmem_request hook.
 void shmem_request();
 
 // Maps the memory. Returns true if this call created it: then slots and locks are initialized, but

@@ -202,8 +202,7 @@ bool window_of_copy(TimestampTz* found_at) {
     Origin own{GetSystemIdentifier(), 0, {}};
     if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
         return false;
-    // Without an identity file the directory counts as a copy, because the next start makes another
-    // file.
+    // Without an identity file the directory counts as a copy: the next start makes a new file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = CopiedAt(found, own, Second{});
     if (copied_at == found.copied_at && copied_at != Second{0})

@@ -36,8 +36,7 @@ void window_record_acknowledged();
 // Returns a copy of the report. Do not use the copy's mutex.
 WindowReport window_report();
 
-// Returns the error for secrets that differ from those that made identifiers before the written
-// end.
+// Returns the error for secrets that differ from those under which identifiers were made.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
 // Only a holder of the window lock calls these functions.

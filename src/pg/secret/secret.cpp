@@ -221,7 +221,6 @@ SecretList secret_read_again() {
     return read_secret_file(setting_secret_file, ERROR);
 }
 
-// Computes the HMAC-SHA-256 of `text` and `more`. The HMAC's key is a secret.
 static void hmac_of_text(const Key& key, const char* text, const uint8* more, size_t more_length,
                          uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);

@@ -15,11 +15,9 @@ void secret_define_settings();
 // Reads randflake.secret_file if it is set. Raises FATAL for invalid secrets.
 void secret_load();
 
-// Copies the secrets to shared memory, where every process reads them.
 void secret_init_shared();
 
-// Adds the secrets that shared memory lacks. Only one process at a time may call this. Raises no
-// error.
+// Adds the secrets that shared memory lacks. One process at a time may call this. Raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
 // Saves added secrets in the postmaster before it releases shared memory.

@@ -50,7 +50,7 @@ static uint64 key_table_changes;
 namespace {
 // Keeps what this backend last read in the tables, until a table changes.
 struct Known {
-    uint32 secrets;  // how many the server had then; 0: nothing is known
+    uint32 secrets;  // how many secrets the server had at that time; 0: nothing is known
     TypeBinding binding;
 };
 }  // namespace
@@ -71,7 +71,6 @@ static void on_relation_change(Datum, Oid relation) {
     }
 }
 
-// Returns the records of the secrets in `ring`.
 static const SecretRecords& records_of(const SecretRing& ring) {
     static SecretRecords records;
     if (static_cast<int>(records.count) < ring.count())
@@ -194,7 +193,6 @@ static bool may_bind_first(Oid function) {
     return may_execute(find_function(kBindFunction, get_func_namespace(function)));
 }
 
-// Returns a sentence that says why this command cannot bind the database.
 static const char* binding_obstacle(TypeUse use) {
     if (use == TypeUse::kOutput)
         return "Only values that are made or read in bind it.";
