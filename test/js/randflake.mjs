@@ -6,7 +6,7 @@ const EPOCH = 1730000000;
 const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;
 const add = (a, b) => (a + b) & 0xffff;
 
-// Does and undoes one SPECKEY round on words [at, at + 1].
+// Compute a SPECKEY round and its inverse on words [at, at + 1].
 function speckey(w, at) {
   w[at] = add(rotl(w[at], 9), w[at + 1]);
   w[at + 1] = rotl(w[at + 1], 2) ^ w[at];
@@ -29,7 +29,7 @@ function expand(secret) {
   });
 }
 
-// Does the linear layer between steps, which without the swap is its own inverse.
+// Computes the linear layer between steps. Without the swap it is its own inverse.
 function mix(w) {
   const t = rotl(w[0] ^ w[1], 8);
   w[2] ^= w[0] ^ t;

@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# Returns all blocks of a document in order, as hashes. A hash has the language, the text, the first
-# line's number, and from the comment test and name, or not_run, or fails.
+# Returns all blocks of a document in order, as hashes. A hash has the language, the text and the
+# number of the first line. From the comment it has test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# A test that runs blocks calls read_document once, then block for the text of each name (block
-# joins equal names), and every_block_was_used at the end.
+# A test that runs blocks calls read_document once, then block for the text of each name, and at the
+# end every_block_was_used. Blocks with the same name make one text.
 my ($document, %texts, %unused);
 
 sub read_document {

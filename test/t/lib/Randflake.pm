@@ -122,7 +122,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# Checks that randflake_status shows the error as the problem. Numbers and times may have advanced.
+# Checks that randflake_status shows the error as the problem. Numbers and times may be later ones.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -183,9 +183,9 @@ WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
 }
 
-# Decodes the identifiers that a query returns in one column. The hash has the count, the count of
-# distinct identifiers, the first and last Unix second, the node ids in order, separated by spaces,
-# and the least and greatest sequence number. `decode` is SQL that decodes an identifier `id`.
+# Decodes the identifiers that a query returns in one column. The hash has the number of identifiers
+# and of distinct ones, the first and last Unix second, the node ids in order, separated by spaces,
+# and the smallest and largest sequence number. `decode` is SQL that decodes an identifier `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';

@@ -7,8 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(definitions_of same_definitions);
 
-# Returns a hash from each object of a database to its definition. Dumps in pg_upgrade's mode, which
-# writes out the members of extensions, also of future kinds. Omits data, and needs a server that no
+# Returns a hash from each object of a database to its definition. Dumps without data in
+# pg_upgrade's mode, which includes the members of extensions of every kind. Needs a server that no
 # other test uses.
 sub definitions_of {
     my ($node, $database) = @_;

@@ -30,7 +30,8 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a later second, because the former one may lie ahead after a fast restart.
+# Stops the clocks in a second after the last stop, because fast restarts may be ahead of the true
+# time.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -106,8 +107,8 @@ sub make_standby {
     append_to_file($node->data_dir . '/standby.signal', '');
 }
 
-# Takes and restores a disk snapshot of randflake's files: the identity file keeps inode and time of
-# birth. The snapshot leaves out the database.
+# Take and restore a disk snapshot of randflake's files, without the database. The identity file
+# keeps its inode and time of birth.
 sub snapshot {
     my ($node) = @_;
     return slurp_file(window_path($node));

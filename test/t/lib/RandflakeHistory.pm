@@ -1,5 +1,6 @@
-# Collects every identifier that leaves a server, including rolled-back ones. Clients write down at
-# once what they receive. An observer, another server with the same secret, decodes all identifiers.
+# Collects every identifier that leaves a server, including rolled-back ones. Clients write
+# identifiers to files as soon as they receive them. An observer, another server with the same
+# secret, decodes all identifiers.
 #
 # An era of the history lasts from one stop or crash of the server to the next.
 
@@ -14,9 +15,9 @@ our @EXPORT = qw(
 );
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
-# identifiers, one a line. COPY passes identifiers on before the statement ends. GENERATE stands for
-# the function. The series stands in the select list, because the executor would store a series in
-# FROM before the first row.
+# identifiers, one a line. COPY passes identifiers on before the statement ends. The test replaces
+# GENERATE by a function. The series is in the select list, because the executor would store a
+# series in FROM before the first row.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
@@ -144,8 +145,8 @@ sub crash_server {
 
 # --- eras --------------------------------------------------------------------------------------
 
-# Adds these files as an era. Returns the count of identifiers, the first and last second (since the
-# epoch of identifiers), the count in the last second, and the node ids in order, separated by
+# Adds these files as an era. Returns the number of identifiers, the first and last second since the
+# epoch of identifiers, the number in the last second, and the node ids in order, separated by
 # spaces.
 sub add_era {
     my ($self, @files) = @_;

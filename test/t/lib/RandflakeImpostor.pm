@@ -29,7 +29,7 @@ sub row_description {
           . join '', map { pack 'Z* N n N n N n', $_->[0], 0, 0, $_->[1], 8, -1, 0 } @_);
 }
 
-# undef is NULL.
+# Takes the values of a row; undef is NULL.
 sub data_row {
     return message('D', pack('n', scalar @_)
           . join '', map { defined $_ ? pack('N', length $_) . $_ : pack('N', 0xffffffff) } @_);
@@ -52,7 +52,7 @@ sub report {
 # clock in milliseconds, and the time of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
-# Columns of these types.
+# Returns columns of these types for row_description.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {
@@ -76,7 +76,8 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Treats new connections in this way, and cuts open connections. Each function gets the connection:
+# Sets how the impostor treats new connections, and cuts open ones. Each function gets the
+# connection:
 # - `startup` replaces the welcome, after the client's first message.
 # - `answer` gets the text of a request, and replaces the answer after the confirmed parse and bind.
 sub play {
@@ -95,7 +96,8 @@ sub play {
         }
     }
     $self->{pid} = $pid;
-    # Waits, because the test can stop the process only after it has left the test's process group.
+    # Waits until the process has left the test's process group, because the test can stop it only
+    # then.
     sleep 0.01 until getpgrp($pid) == $pid;
 }
 
@@ -106,7 +108,7 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Perl calls this however the test ends. Forked processes exit without it.
+# Perl calls this at every kind of end of the test. Forked processes exit without it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
 # Returns the contents of clients' first messages, one a line.
@@ -173,7 +175,7 @@ sub silence { sleep 1 while 1; return }
 
 sub repeat {
     my ($client, $bytes) = @_;
-    # Sends large pieces, so that the reader is the slow side.
+    # Sends large pieces, so that the reader is slower than this process.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
 }

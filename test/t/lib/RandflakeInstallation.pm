@@ -1,5 +1,5 @@
 # Makes a private installation of PostgreSQL for a test that adds extension scripts. The server
-# finds its files by the place of its programs.
+# finds its files relative to its programs.
 
 package RandflakeInstallation;
 
@@ -21,9 +21,9 @@ sub link_all {
     }
 }
 
-# Copies programs, because links would lead back to their origin, and links the rest. Returns
-# install_path for PostgreSQL::Test::Cluster, and the directory of extensions, in which the test may
-# add and replace files.
+# Copies the programs, because links would lead back to the original installation. Links all other
+# files. Returns install_path for PostgreSQL::Test::Cluster, and the directory of extensions, in
+# which the test may add and replace files.
 sub private_installation {
     my %directory;
     for my $kind (qw(bindir sharedir pkglibdir)) {

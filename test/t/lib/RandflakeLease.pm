@@ -12,10 +12,11 @@ our @EXPORT = qw(
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
-# A lease has the fewest seconds that let a slow machine renew in time.
+# A lease lasts these seconds, the shortest time in which a slow machine renews it.
 our $duration = 4;
 
-# A coordinator's pool has this many node ids. A pool of up to 16 leases them in cycles.
+# A coordinator's pool has this number of node ids. A pool of up to 16 node ids leases them in
+# cycles.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
@@ -71,8 +72,9 @@ sub start_coordinator {
     return $node;
 }
 
-# Recreates the extension, because a coordinator in a copy must assume that it lost leases. Keeps all
-# leases for all_is_well, because a new lease deletes old leases of its node ids.
+# Creates the extension again, because a coordinator in a copy must assume that it lost leases.
+# Keeps all leases for all_is_well in another table, because a lease deletes older leases of its
+# node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -144,7 +146,7 @@ sub wait_for_status {
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
 }
 
-# Waits until the server's clock and its coarse clock, up to a tick behind, have passed the window.
+# Waits until the server's clock has passed the window, and the coarse clock has too.
 sub wait_for_closed_window {
     my ($node) = @_;
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
@@ -207,8 +209,8 @@ sub load_on {
 # Ends the clients of a server. Clients of a stopped server have ended.
 sub end_load {
     my ($fleet, $node) = @_;
-    # Passes an argument: a psql that cannot connect does not read its input, which can kill
-    # IPC::Run.
+    # The SQL is an argument, because a psql that cannot connect does not read its input, which can
+    # kill IPC::Run.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],

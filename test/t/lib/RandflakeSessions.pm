@@ -1,5 +1,5 @@
-# Runs SQL faster than PostgreSQL::Test::Cluster, which starts a psql for each call: psql takes four
-# times as long as its session. This module replaces `psql` (hence `safe_psql`) and
+# Runs SQL faster than PostgreSQL::Test::Cluster, which starts a psql for each call. A psql takes
+# four times as long as a session. This module replaces `psql` (hence `safe_psql`) and
 # `poll_query_until`, and sends pure SQL to the server through DBD::Pg. Each call still has its own
 # session, and each statement has its own transaction. Results and errors look as psql prints them,
 # except for line numbers in errors and results of rules. The program psql still runs everything
@@ -25,8 +25,8 @@ our $program = PostgreSQL::Test::Cluster->can('psql');
     *PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
 }
 
-# Splits a text into statements as psql does. Returns nothing if the text may hold input for psql: a
-# backslash, or rows of COPY.
+# Splits a text into statements as psql does. Returns nothing if the text may contain input for
+# psql: a backslash, or rows for COPY.
 sub statements_of {
     my ($sql) = @_;
     return if $sql =~ /\\|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;

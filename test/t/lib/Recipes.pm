@@ -17,8 +17,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. The blocks set up the database and its tables. A recipe with missing tools
-# fails if RANDFLAKE_DRIVERS equals the word; otherwise the test skips the recipe.
+# Starts the server. The blocks make the database and its tables. If the tools of a recipe are
+# missing, it fails if RANDFLAKE_DRIVERS equals this word; otherwise the test skips it.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -56,7 +56,7 @@ sub succeeds {
     return (output_of('.', @_))[0];
 }
 
-# Recipes get only hard identifiers: negative ones that no floating-point number can hold.
+# Recipes get only negative identifiers that no floating-point number can hold.
 my $hard_identifiers = <<'SQL';
 CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -127,7 +127,7 @@ SQL
 # - `programs` has the names of its files in test/recipes.
 # - `needs` has pairs of a requirement and whether the machine meets it.
 # - `tables` is true if the tables exist before the recipe runs.
-# - `model` is true for a mapper, which prints everything; the default without tables.
+# - `model` is true for a mapper, which prints everything. It is the default without `tables`.
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` has commands that run first, and `run` has the recipe's command.
 # - `also` has more files, by name.
