@@ -52,7 +52,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Returns whether the last reload changed this setting, which takes effect only at the next start.
+// Returns whether a reload changed this setting and only the next start will apply the change.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000

@@ -11,12 +11,11 @@
 // that a worker of logical replication executes no utility statement. It also requires that the
 // planner has no state (`root`): COPY's defaults have none, but a query of a trigger has one. Some
 // other expressions meet these conditions too: COPY's WHERE, trigger conditions, CHECK constraints
-// and defaults of replicated rows. PostgreSQL evaluates them for each row, so a twin does no harm
-// there.
+// and defaults of replicated rows. A twin does no harm there, because PostgreSQL evaluates them for
+// each row.
 //
-// The twin of f() is f_in_copy(internal) in the same schema. Users cannot call the twin, because
-// SQL has no values of type internal. Its argument is the Oid of f, on which the role needs
-// EXECUTE.
+// The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
+// no values of type internal. The argument is the Oid of f, on which the role needs EXECUTE.
 
 #include "pg/identifier/copy.h"
 

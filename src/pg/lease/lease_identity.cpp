@@ -36,7 +36,7 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 char* coordinator_identity() {
     // The server never replaces these two files. A restore into the same directory replaces
     // pg_control, unless it overwrites files in place. File systems reuse inode numbers, so times
-    // of birth count too. Without them, the time of the last change counts for PG_VERSION, which
+    // of birth count too. Without them the last change of PG_VERSION counts, because this file
     // never changes.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};

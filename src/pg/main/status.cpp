@@ -54,7 +54,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns how many identifiers per second the server can make if it skips those of old secrets.
+// Returns how many identifiers per second the server can make, without those of earlier secrets.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -67,7 +67,7 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts UTF-8 to the database encoding. If this is not UTF-8, replaces non-ASCII bytes.
+// Converts UTF-8 for this database. Unless its encoding is UTF-8, replaces non-ASCII bytes by ?.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

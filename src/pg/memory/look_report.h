@@ -1,5 +1,5 @@
-// Reports the look for coordinators that leased this server's static node ids.
-// core/lease/pool_look.h explains when and why the server looks for them.
+// Reports how the server looks for coordinators that have leased its static node ids.
+// core/lease/pool_look.h explains when and why it looks for them.
 
 #pragma once
 

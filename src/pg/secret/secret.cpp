@@ -3,8 +3,8 @@
 //                 replaces the text by asterisks. So SHOW, pg_settings and messages show asterisks.
 //   the file      The server reads it at its start and in randflake_reload_secret(), and wipes the
 //                 buffer.
-//   the keys      A static variable of the postmaster, copied to shared memory. After a crash of a
-//                 backend, the postmaster saves added secrets before it recreates shared memory.
+//   the keys      The postmaster copies them from a static variable to shared memory. After a crash
+//                 of a backend, it saves added secrets before it recreates shared memory.
 //
 // A malformed secret must stop the server's start, and no message may quote it. If a check hook
 // returns false, the server quotes the value or only warns. So the hook accepts every value, and

@@ -50,5 +50,5 @@ inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// Returns the ring for 53-bit identifiers. Derives missing keys, which may raise an ERROR.
+// Returns the ring of secrets for 53-bit identifiers. Deriving their keys may raise an ERROR.
 randflake::SecretRing53 secret_ring53();

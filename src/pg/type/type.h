@@ -10,7 +10,7 @@
 
 extern "C" PGDLLEXPORT Datum randflake_in(PG_FUNCTION_ARGS);
 
-// The role of the last successful check of USAGE on the type; see type_usage.cpp.
+// This role passed the session's last check of USAGE on the type; see type_usage.cpp.
 extern Oid type_maker;
 
 void check_type_usage(Oid maker);

@@ -4,12 +4,11 @@
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
 // The restore of a dump that was made under another secret adds that secret's entry beside this
-// server's entry. From then on, values of the type cannot be read. The INSERT must succeed, so that
-// the database keeps the entry. A second table, randflake_key_check, makes the restore fail: the
-// dump has the entry there too, and a constraint refuses it. If the operator adds the missing
-// secret later, the restored values stay wrong. The second table still lacks the entry, so the
-// database stays unusable. If the server has the secret, a trigger copies the entry to the second
-// table.
+// server's entry. From then on, values of the type cannot be read. This INSERT must succeed, so
+// that the database keeps the entry. A second table, randflake_key_check, makes the restore fail:
+// the dump has the entry there too, and a constraint refuses it. If the operator adds the secret
+// later, the restored values stay wrong. The second table still lacks the entry, so the database
+// stays unusable. If the server has the secret, a trigger copies the entry to the second table.
 //
 // If CREATE EXTENSION runs before the server has a secret, the database is bound by the first value
 // that a role with EXECUTE on randflake_bind_secret() makes or reads in. No session binds the

@@ -15,8 +15,8 @@
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Returns true if a use of the type may proceed, after adding its entries; otherwise raises an
-// ERROR. Returns false for an identifier of no secret, or of a second that no server has reached.
+// Returns true after adding the entries that this use of the type needs. Returns false for an
+// identifier of no secret, or of a second that no server has reached. Otherwise raises an ERROR.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 

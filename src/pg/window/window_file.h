@@ -15,7 +15,7 @@ FileFailure window_file_read(randflake::WindowState* state, randflake::StateErro
 // Reads only the state, and makes no file.
 FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
 
-// Reads this directory's identity. Returns a failure without one.
+// Reads this directory's identity. Returns a failure if the directory has none.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
 // Locks this directory for this process and its later children. A hard-linked copy shares the lock.
