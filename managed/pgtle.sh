@@ -17,6 +17,6 @@ else
     echo "SELECT pgtle.install_update_path('randflake_managed', '$1', '$version', $quote"
 fi
 cat randflake.sql
-# By this statement a dump includes the table's row, although the table belongs to an extension.
+# With this statement, a dump includes the row of the table, although an extension owns the table.
 echo "SELECT pg_catalog.pg_extension_config_dump('randflake.randflake_state', '');$quote);"
 [ $# -eq 0 ] || echo "SELECT pgtle.set_default_version('randflake_managed', '$version');"

@@ -5,8 +5,8 @@
 --
 -- How sessions get numbers
 --
--- All state is in sequences, because they keep their values when a transaction rolls back. Each
--- node id has four sequences:
+-- All state is in sequences, which keep their values when a transaction rolls back. A node id has
+-- four:
 --
 --   tickets, hops, leaps
 --             logged; only nextval moves them. Their position is
@@ -17,41 +17,42 @@
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- `life` is 16 bits of the server's start time. A session uses a number only if the number has this
--- life, and if its second is at least the clock's and at most 60 beyond. These invariants hold:
+-- `life` is 16 bits of the server's start time. A number is usable if it has the life of this
+-- start, and if its second is at least the clock's and at most 60 beyond. These invariants hold:
 --
--- 1. A second has one holder. The position never falls, and each nextval of `tickets` raises it by
---    1. A session reads hops and leaps before and after its nextval. If both reads agree, the
---    session knows the position that its nextval made, and no other nextval made this position.
+-- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
+--    A session reads hops and leaps before and after its nextval. If both reads agree, the session
+--    knows the position that its nextval made, and no other nextval made this position.
 -- 2. Sessions use each number of a second once. Only the second's holder sets `numbers` to this
 --    second, and only once, even after a long pause. From there on, each nextval adds one.
 -- 3. Numbers of a second do not run into the next second. Before each single nextval a session
 --    checks that the number is below 122,880. A session that pauses after this check may take one
 --    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
 -- 4. After a crash, no session opens a used second again. Before a session opens a second, the
---    position has reached the disk, or the second is at most 2 ahead of the clock. After each
---    start, the first second that a session opens is 4 or more ahead of the clock, and beyond the
---    position on disk. PostgreSQL 17 flushes WAL on demand. Before 17, pg_current_wal_flush_lsn()
---    proves that the position has reached the disk. Without this proof the session waits for the
---    clock. Then a used second can only be opened again if a crash lost its position and the clock
---    stepped back during the crash.
+--    position has reached the disk, or the second is at most 2 seconds ahead of the clock. After
+--    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
+--    beyond the position on disk. PostgreSQL 17 flushes WAL on demand. Before 17, the session
+--    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it cannot
+--    prove this, it waits for the clock. Then a used second can be opened again only if a crash
+--    lost its position and the clock stepped back during the crash.
 -- 5. After a crash, no session uses an earlier number, because `numbers` is 0 or has another life.
--- 6. No session opens a second more than 60 ahead of the clock. So a server that takes over a node
---    id with an unknown past begins 64 ahead of the clock, and waits 4 seconds. This is safe if its
---    clock is less than 4 seconds behind the clock of the former server. A promoted standby does
---    not know the past: even with synchronous replication, only the session that moves the position
---    waits for the standby. The past is also unknown if randflake_configure() gets a node id, makes
---    sequences, or finds another server, database or timeline. A secret that it makes has no past.
+-- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
+--    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
+--    its clock is less than 4 seconds behind the clock of the former server. A promoted standby
+--    does not know the past: even with synchronous replication, only the session that moves the
+--    position waits for the standby. The past is also unknown if randflake_configure() gets a node
+--    id, makes sequences, or finds another server, database or timeline. Under a new secret, a node
+--    id has no past.
 --
 -- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollbacks,
 -- isolation levels and snapshots change no sequence. If randflake_configure() rolls back, the
--- sequences that it made are gone, and the next call also begins 64 ahead. randflake_configure()
--- changes the row of randflake_state by TRUNCATE, which waits for all transactions that have read
--- the row, and hides it from older snapshots. Nothing else sets the position.
+-- sequences that it made are gone, and the next call also begins 64 ahead. It changes the row of
+-- randflake_state by TRUNCATE, which waits for all transactions that have read the row, and hides
+-- it from older snapshots. Only randflake_configure() calls setval for tickets, hops and leaps.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
--- ahead. It does not move hops (512 seconds) and leaps (three days), because they stop at a
--- multiple of 64. They bridge idle times. Only the holder of a past second moves them.
+-- ahead. It moves neither hops (512 seconds) nor leaps (three days), because sessions stop them at
+-- a multiple of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
 --
 -- Later versions
 --
@@ -198,8 +199,8 @@ DECLARE
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
-    -- Sets v to the last number, or NULL if `numbers` is not the configured one, and now_ to the
-    -- number that begins the clock's second in this life.
+    -- Sets v to the last number, or to NULL if `numbers` is not the configured sequence. Sets now_
+    -- to the first number of the clock's second.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
         IF randflake.randflake_format() <> 1 THEN  -- it was replaced while this body waited for the row
             RAISE serialization_failure USING MESSAGE = ''randflake was updated during this call'', HINT = ''Repeat the transaction.'';
@@ -275,8 +276,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- A number is usable if it is at most 60 seconds beyond the clock. The call checks this before
-    -- and after nextval, because another session may open a second in between.
+    -- The call checks twice that the number is usable, because another session may open a second.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -342,8 +342,8 @@ $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The first half of a slice of x or y belongs to the left branch, the second to the
--- right.
+-- bit by bit. In a slice of x or y, the left branch has the first half, the right branch the
+-- second.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -368,8 +368,8 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
-    -- state. An exchange of the lowest 6 bits with the highest 6 turns states into slices and back.
-    -- The masks mark the places whose lower bit is 1 and whose upper bit is 0.
+    -- state. An exchange of its lowest 6 bits with its highest 6 turns states into slices and back.
+    -- Each mask marks the places where the lower of two exchanged bits is 1 and the upper one is 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -424,7 +424,7 @@ BEGIN
 END
 $$;
 
--- Returns which secret owns a number, as src/core/secret/secret_ring.h does. The first secret is 1.
+-- Returns the index of the secret, from 1, that owns a number. See src/core/secret/secret_ring.h.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -513,8 +513,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract of uniqueness. An ASSERT would not do, because any role can disable
--- it.
+-- Reports a violated contract of uniqueness. Any role can turn ASSERT off, so this does not use it.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -587,8 +586,8 @@ BEGIN
 END
 $$;
 
--- Returns when `numbers` may have a free number below `below` in its second. Until then it opens a
--- second that this session holds, or waits for the session that holds it.
+-- Returns when `numbers` may have a free number less than `below`. Until then it opens a second
+-- that this session holds, or waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -837,7 +836,7 @@ BEGIN
         latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
                 to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
             FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
-        -- A secret must stay if sessions may have used seconds of it.
+        -- A secret must stay if sessions may have used seconds that belong to it.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
             (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
@@ -942,7 +941,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS t
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
 
--- Masks, under the first secret.
+-- The following functions mask numbers under the first secret.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -1030,7 +1029,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN randflake.randflake_from_digits($1, $1);
 
--- Prefixes, as in src/core/identifier/id_text.h.
+-- These functions handle prefixes as src/core/identifier/id_text.h does.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_prefixed(prefix text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1067,7 +1066,7 @@ BEGIN
     IF shards < 1 THEN
         RAISE invalid_parameter_value USING MESSAGE = format('number of shards must be at least 1, not %s', shards);
     END IF;
-    -- 64 times 31 bits, by halves
+    -- Multiplies 64 by 31 bits, in two halves.
     RETURN (((id >> 32) + 2147483648) * shards + (((id & 4294967295) * shards) >> 32)) >> 32;
 END
 $$;
@@ -1126,8 +1125,8 @@ BEGIN ATOMIC
 END;
 
 -- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
--- block revokes default privileges. It leaves objects of an earlier version as they are. To replace
--- a view, it would have to wait for a session that has read the view and waits for randflake_state.
+-- block revokes default privileges. It leaves objects of an earlier version as they are. Replacing
+-- a view would wait for a session that has read the view and itself waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

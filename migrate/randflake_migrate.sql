@@ -21,7 +21,7 @@
 -- Each column gets a shadow column, whose name begins with new_. A trigger sets the shadow in every
 -- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column to
 -- begin with old_, and gives its name to the shadow. Then triggers set the old column in new rows,
--- so undo() after step 7 exchanges the columns by the same steps. Before, undo() drops the shadows.
+-- so undo() exchanges the columns by the same steps. Before step 7, undo() drops the shadows.
 --
 -- A shadow belongs to a number, not to a row, because references to a number remain when another
 -- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
@@ -39,8 +39,7 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
 -- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (see as_owner), and so do the functions that a move
--- makes.
+-- parse the owner's text run as the owner (see as_owner), as do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -82,8 +81,8 @@ END
 $$;
 
 -- Returns the columns that move. With `rows` = all, existing rows get new keys. With `rows` = new,
--- they keep their keys. A key that already has identifiers keeps them, and can only move to the
--- type randflake. Partitions and inheriting tables follow their topmost table.
+-- they keep their keys. A key with identifiers as values keeps them, and can only move to the type
+-- randflake. Partitions and inheriting tables follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -164,8 +163,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Returns the views that LOCK TABLE must name before their tables. LOCK TABLE requires that the
--- owner of a view has rights on the view's tables. If an owner lacks them, returns no view.
+-- Returns the views that LOCK TABLE must list before the tables that they read. LOCK TABLE requires
+-- that a view's owner has rights on its tables. If an owner lacks them, returns no view.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -200,7 +199,7 @@ $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
 -- because the role's code could run RESET ROLE, and deferred triggers would run after the reset. So
--- PostgreSQL refreshes a materialized view as that role, which confines role, settings and
+-- the function refreshes a materialized view as that role, which confines role, settings and
 -- triggers.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -233,8 +232,7 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. The role has CREATE on the schema only during
--- this call.
+-- Makes a role the owner of objects in this schema. Afterwards it has no CREATE on the schema.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -320,8 +318,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns what directly depends on an object or a column. A rule counts as its view. Of the
--- dependents of a table's row type, only columns count, because a changed column affects no others.
+-- Returns what directly depends on an object or a column. A rule counts as its view. Among the
+-- dependents of a table's row type, a changed column affects only columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -366,8 +364,8 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
--- each given column ("table.number"), OTHER each other column, and CONST each constant. Result
--- columns and UNION have the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
+-- each given column ("table.number"), OTHER each other column, and CONST each constant. Columns of
+-- a result and UNION include the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -432,7 +430,7 @@ BEGIN
 END
 $$;
 
--- Returns what the expression does with a key although the type does not support it.
+-- Returns the operations on a key in this expression that the type does not support.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -1106,7 +1104,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- A migration tool may use its own tables later in this transaction.
+    -- A migration tool may use its own tables later in this transaction, with its own settings.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1140,7 +1138,7 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- Each row is a step. All but CREATE INDEX CONCURRENTLY are transactions that mark it done.
+-- Each row is a step: a transaction that also marks the step done, or CREATE INDEX CONCURRENTLY.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     n     integer NOT NULL,
@@ -1199,7 +1197,7 @@ BEGIN
 END
 $$;
 
--- Marks a step done. Raises an error if it is not the next one, or if earlier results are missing.
+-- Marks a step done. Raises an error if it is not the next, or if an earlier result is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1279,7 +1277,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- Returns the statement that makes this check. After its validation, SET NOT NULL needs no scan.
+-- Returns the statement that adds the check of a shadow. It spares SET NOT NULL a scan later.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
@@ -1288,7 +1286,7 @@ $$;
 
 -- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
 -- order of their names: first the program's triggers, then those of references, then those of keys,
--- which look for reserved shadows. For r, which is the key that p is or refers to:
+-- which look for reserved shadows. p is or refers to the key r. These functions belong to r:
 --   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
 --   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
 --   _shadow   returns the same, and reserves one
@@ -1338,7 +1336,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops the functions of follow() with their triggers. Other triggers of the same names stay.
+-- Drops the functions of follow(). This drops their triggers, but not others of the same names.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1348,7 +1346,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of a table and its partitions, page by page. Another call continues.
+-- Fills the shadows of a table and its partitions. After an interruption, another call continues.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
@@ -1386,12 +1384,12 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- From here on, triggers set the shadows in rows that programs write to any partition.
+            -- Triggers fill the rows that programs add after this, in every partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
-        -- In this role, the updates do not run the program's triggers.
+        -- With this setting, the updates do not run the program's triggers.
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
@@ -1446,7 +1444,7 @@ BEGIN
 END
 $$;
 
--- Returns the names of columns as a list, and a list with the names of their shadows instead.
+-- Returns a list of columns, and the same list with shadows in place of the columns that have one.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1455,7 +1453,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the definition of a foreign key on the shadows. A partitioned table's key includes the
--- keys of its partitions. They are valid already, so it needs no NOT VALID.
+-- keys of its partitions, which are valid already, so its definition has no NOT VALID.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
@@ -1473,8 +1471,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on shadows, and their names until step 7. `parent` is the index of the
--- partitioned table that this index belongs to. Step 7 makes it from the indexes of the partitions.
+-- Returns the indexes on shadows, and their names until step 7. `parent` is the partitioned table's
+-- index to which an index belongs. Step 7 makes it from the indexes of the partitions.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1488,7 +1486,7 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- Returns foreign keys and their names until step 7. A partition's key has the table's name for it.
+-- Returns foreign keys and their names until step 7. Keys of partitions have the parent key's name.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1636,7 +1634,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step. `kind` is a transaction, a new constraint, an index, or fill() without `sql`.
+-- Adds a step. A step of the kind fill calls fill(), and needs no `sql`.
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1683,8 +1681,8 @@ BEGIN
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- A reference may have reserved a shadow while another transaction committed the row
-            -- with another shadow. This UPDATE corrects the reference.
+            -- A reference may have reserved a shadow while another transaction gave the referenced
+            -- row another one. This UPDATE corrects the reference.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'

@@ -94,8 +94,8 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # As root, makes secret files of other owners, named OWNER-MODE. The server's user reads them
-    # through its group.
+    # As root, makes secret files of other owners, named OWNER-MODE. The server's group may read
+    # them.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -137,8 +137,7 @@ run_regress() {
 }
 
 # Makes an initdb that copies a prepared cluster, because initdb takes a second of processor time.
-# PostgreSQL's test modules do this since version 16. Each copy has a WAL segment, so these are
-# small.
+# PostgreSQL's test modules do this since version 16. WAL segments are small, as each copy has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

@@ -90,8 +90,7 @@ server_tests() {
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # After scripts/test_tools.sh a missing driver fails a test, unless npm could not reach its
-    # registry.
+    # After scripts/test_tools.sh a missing driver fails a test, unless npm reached no registry.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
