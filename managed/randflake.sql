@@ -5,8 +5,7 @@
 --
 -- How sessions get numbers
 --
--- All state is in sequences, which keep their values when a transaction rolls back. A node id has
--- four:
+-- All state is in sequences, which a rollback does not change. Each node id has four sequences:
 --
 --   tickets, hops, leaps
 --             logged; only nextval moves them. Their position is
@@ -342,8 +341,8 @@ $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. In a slice of x or y, the left branch has the first half, the right branch the
--- second.
+-- bit by bit. The first half of a slice of x or y is of the left branch, and the second of the
+-- right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
