@@ -341,8 +341,7 @@ $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The first half of a slice of x or y is of the left branch, and the second of the
--- right.
+-- bit by bit. The left branch has the first half of a slice of x or y, the right branch the second.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
