@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034 # callers use these variables
-# Makes bare Debian roots and runs commands inside them. Source this file after lib.sh, from the
-# root of the checkout, or inside a root.
+# Makes bare root directories of Debian ("roots"), and runs commands in them. Source this file after
+# lib.sh.
 
 [ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
 
-# All roots are in this directory. The scripts make a deleted root again.
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# Each major has suites, separated by +. A colon precedes the only source package from a suite.
+# Maps each major to the Debian suites that have it. Plus signs separate suites. After a colon
+# stands the only source package that may come from this suite.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'
@@ -17,18 +17,17 @@ declare -rA suites_of=(
 majors=$(printf '%s\n' "${!suites_of[@]}" | sort -n)
 oldest=${majors%%$'\n'*}
 
-# bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root with this machine's mirror and proxy of
+# bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root with this machine's mirror and proxy for
 # apt. Commas separate PACKAGES.
 bootstrap() {
     local suite parts source mirror proxy options lines=()
     install_packages mmdebstrap iproute2
     mirror=$(apt-get update --print-uris | sed -n "s|^'\(.*\)/dists/[^']*/InRelease'.*|\1|p" | sed -n 1p)
     [ -n "$mirror" ] || die "apt's configuration names no mirror"
-    # Snapshots and abandoned mirrors may have expired release files.
+    # The release files of snapshots and of abandoned mirrors may have expired.
     options=(--variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io)
     proxy=$(apt-config dump Acquire::http::Proxy)
     [ -z "$proxy" ] || options+=(--aptopt="$proxy")
-    # The installation of a server must not create a cluster.
     [ -z "${3-}" ] || options+=(--include="$3"
         --setup-hook='mkdir -p "$1/etc/postgresql-common"'
         --setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"')
@@ -43,8 +42,8 @@ bootstrap() {
     mmdebstrap "${options[@]}" "${parts[0]}" "$2" "${lines[@]}"
 }
 
-# make_root NAME SUITES PACKAGE...: sets `root` to the directory of this root, and makes the root if
-# it is missing or has other contents.
+# make_root NAME SUITES PACKAGE...: sets `root` to the directory of this root. Makes the root if it
+# is missing or was made from other arguments.
 make_root() {
     local recipe=${*:2} suites=$2
     root=$roots/$1
@@ -60,12 +59,11 @@ make_root() {
     exec 9>&-
 }
 
-# in_root EXCHANGE ROOT COMMAND...: runs a command inside a root with its own mounts, processes and
-# IPC. At the end in_root removes mounts and processes of the command.
+# in_root EXCHANGE ROOT COMMAND...: runs a command in a root with its own mounts, processes and IPC,
+# which end with the command.
 #
-# With EXCHANGE, the command sees this directory as /mnt, whatever the permissions of parent
-# directories. in_root discards all other writes. The command's network is a loopback, so servers of
-# two roots never meet.
+# If EXCHANGE is not empty, the command sees this directory as /mnt, and all other writes are
+# discarded. The network is then only a loopback, so servers in two roots never meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '
@@ -79,7 +77,7 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # The root must be a mount, because unshare inside the root needs a mount as /.
+            # The root must be a mount point, because unshare inside the root needs a mount as /.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

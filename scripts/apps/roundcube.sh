@@ -1,12 +1,13 @@
 #!/bin/bash
-# Runs Roundcube of Debian 12, which refers to its users: 53-bit keys work, keys of the type fail.
+# Runs Roundcube of Debian 12, which works with 53-bit keys and fails with keys of the type
+# randflake.
 #
 #   PGPORT=... scripts/apps/roundcube.sh
 #
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
-# roles. Replaces a root of 500 MB and the database randflake_roundcube.
+# roles. Makes a root directory of 500 MB, and replaces the database randflake_roundcube.
 #
-# These points caused trouble; the pages describe them:
+# These points caused trouble. The pages describe them:
 #   Roundcube takes the new key from currval() of a sequence: docs/drivers.md, "Move existing keys".
 #   The function intval() makes a wrong number of a key of the type: docs/migrating.md, "Check an
 #   existing application".
@@ -26,7 +27,7 @@ cat >>"$root/etc/roundcube/config.inc.php" <<END
 END
 
 in_database() { psql -qX -v ON_ERROR_STOP=1 "$@"; }
-# The expression $1 makes keys, and %1$s in $1 is the sequence's name.
+# The expression $1 makes keys. In $1, %1$s stands for the sequence's name.
 convert() {
     in_database -v default="$1" <<'END'
 SELECT format('ALTER TABLE %I ALTER %I TYPE bigint', table_name, column_name)
