@@ -1,5 +1,3 @@
-// Gives the fuzz targets numbers from the input's bytes, and a check that ends the program.
-
 #pragma once
 
 #include <cstddef>
@@ -16,7 +14,7 @@ inline void Check(bool holds) {
         abort();
 }
 
-// Takes numbers from the front of the input, and zeros after its end.
+// Take returns the next number of the input, with zeros in place of bytes beyond its end.
 class Input {
 public:
     Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}

@@ -1,6 +1,5 @@
-// Parses descriptions of layouts. A valid layout keeps the bounds, survives formatting and parsing,
-// and unpacks and packs every identifier. The error for an invalid description points into the
-// text.
+// ParseLayout must accept only layouts within the bounds, which FormatLayout and ParseLayout must
+// preserve. An error must point into the text.
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// Reads answers of a coordinator. Only one row of the expected types, its end and a committed
-// transaction make a grant. Every accepted number is within its bounds. The input chooses the
-// results and their contents.
+// The input chooses the parts of a coordinator's answer. LeaseAnswer must accept exactly the
+// answers that consist of one row of the expected types, the end of the rows and an idle
+// connection.
 
 #include "core/lease/lease_answer.h"
 
@@ -22,7 +22,7 @@ constexpr AnswerShape kShapes[] = {
     {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true},
     {1, {AnswerType::kVoid}, false}};
 
-// Copies up to 31 bytes into memory of exactly that size.
+// Copies up to 31 bytes and a NUL into memory of exactly that size.
 class Text {
 public:
     explicit Text(Input* input) {
@@ -44,7 +44,7 @@ public:
     char* bytes;
 };
 
-// Parses with the C library, because std::from_chars is under test.
+// Parses with the C library, because LeaseAnswer uses std::from_chars.
 bool IsNumber(const AnswerField& field, int64_t* value) {
     const std::string text(field.text, field.length);
     char* end;
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
                 texts[i] = new Text(&input);
-                // Mostly the expected type.
+                // Mostly takes the expected type.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);

@@ -1,6 +1,6 @@
-// Reads the file of secrets. An accepted file keeps the rules of a ring, and survives formatting by
-// the C library's calendar and parsing. The first wrong line is the reason of a refusal. The input
-// is a text and the time of a second secret.
+// ParseSecretFile must accept only valid rings, and must read them again if the C library writes
+// their times. An error must name the first wrong line. The input is tried as a whole file and as
+// the time of a second secret.
 
 #include "core/secret/secret_file.h"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr char kFirst[] = "00112233445566778899aabbccddeeff";
 constexpr char kSecond[] = "0F1e2d3c4b5a69788796a5b4c3d2e1f0";
 
-// Copies the text into memory of exactly its size, so that the sanitizer sees reads beyond it.
+// Copies the text into memory of exactly its size, so that the sanitizer detects reads beyond it.
 SecretFileResult Parse(const std::string& text, SecretList* list) {
     char* copy = static_cast<char*>(malloc(text.size()));
     if (!text.empty())
@@ -67,7 +67,7 @@ void CheckAccepted(const SecretList& list) {
     Check(Parse(Written(list), &again).error == SecretFileError::kNone && Same(again, list));
 }
 
-// Checks that the lines before the wrong line are right, and that later lines do not matter.
+// Checks that the lines before the wrong line parse, and that the lines after it do not matter.
 void CheckRefused(const std::string& text, const SecretFileResult& result) {
     if (result.error == SecretFileError::kEmpty) {
         Check(result.line == 0);

@@ -1,6 +1,5 @@
-// Reads the text form. Accepted text formats to itself in lower case without leading zeros. Each
-// refusal has the stated reason. The type's form differs only in short decimal numbers. The target
-// also reads the input in binary and as a number to cast through bigint.
+// FormatText must return an accepted text in lower case without leading zeros, and a refused text
+// must have the reported error. ParseTypeText may differ from ParseText only in decimal numbers.
 
 #include <charconv>
 
@@ -40,7 +39,7 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
             Check(length > kMaxTextLength);
             break;
         case TextError::kOutOfRange:
-            // 13 digits have 65 bits, so the first digit is too large.
+            // 13 digits have 65 bits, so the first digit must be too large.
             Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
             break;
         case TextError::kDecimal:
@@ -49,7 +48,6 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
     }
 }
 
-// Checks that the type reads the same input.
 void CheckType(const char* text, size_t length, const TextResult& expected) {
     bool decimal = length > 0 && length < kMaxTextLength;
     for (size_t i = 0; i < length; i++)
@@ -91,7 +89,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckBinary(data, size);
     CheckBigint(text, size);
 
-    // Formats and parses a number.
     const auto id = Input(data, size).Take<uint64_t>();
     char digits[kMaxTextLength];
     const TextResult back = ParseText(digits, FormatText(id, digits));

@@ -1,6 +1,6 @@
-// Reads the window file. The core writes readable bytes back unchanged, and no start goes below the
-// written end. The input is three numbers and a file. A second run corrects the file's checksum to
-// reach the code after the check.
+// EncodeWindowState must restore the bytes that DecodeWindowState accepts, and no start may open a
+// window before a written end. The input is a Start and a file. The file is also tried with a
+// correct checksum, to reach the code after the check of the checksum.
 
 #include "core/window/window_state.h"
 
@@ -47,7 +47,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
               (plan.finding == Finding::kOwn && start.locked && lease.id > 0 &&
                lease.nodes.count == start.leased_nodes && lease.end <= kMaxEnd));
 
-    // The next write keeps every end of known node ids.
+    // The next write must not lower any written end.
     WindowState next = plan.state;
     if (opens_at == kMaxEnd)
         return;  // no window can open
@@ -65,7 +65,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
-// `other` chooses the parts of the origin that differ from the state's.
+// The bits of `other` choose the parts of the start that do not match the state.
 void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);
@@ -84,7 +84,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.secrets = found.secrets;
     if (start.secrets.count > 0)
         start.secrets.records[start.secrets.count - 1].fingerprint ^= other >> 2 & 1;
-    // Mostly uses the state's stop, which proves the start.
+    // Mostly the start continues from the state's stop, so the proof succeeds.
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
