@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each way to end an era leaves no backend; the server is down or has recovered.
+# Each function ends an era. Afterwards no backend is left, and the server is down or has recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -48,7 +48,7 @@ sub start_era {
     return @clients;
 }
 
-# Decodes past eras only while no client runs.
+# Decodes earlier eras only while no client runs.
 my @eras;
 
 sub check_eras {
@@ -137,7 +137,7 @@ $history->add_era(end_clients($node, @clients));
 
 # --- stopped processes -------------------------------------------------------------------------
 
-# Another backend crashes: the restart ends the stopped backend.
+# Another backend crashes. The restart ends the stopped backend.
 @clients = $history->start_clients($node, @kinds);
 wait_until_received(@clients);
 ($sleeper, my $victim) = client_backends($node);

@@ -60,7 +60,8 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# Checks that the error says how far the clock is behind, give or take the test's duration.
+# Checks that the error says how far the clock is behind. The figure may differ by the test's
+# duration.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
@@ -175,8 +176,7 @@ generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
 
-# The hold-off for a copied state follows the server's clock. A jump of the clock leaves it
-# unchanged.
+# The hold-off for a copied state follows the server's clock, but not a jump of the clock.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -186,7 +186,8 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# At a directory's first use the server holds off from its start, unless the start lies ahead.
+# At the first use of a directory, the server holds off from its start, unless its clock was ahead
+# then.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

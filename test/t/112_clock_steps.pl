@@ -1,5 +1,5 @@
-# Checks that a clock set back costs no identifiers. The server goes on at the clock's time under a
-# spare range of node ids, and issues no identifier twice.
+# Sets the clock back. Checks that the server goes on at the clock's time under a spare range of
+# node ids, and issues no identifier twice.
 
 use Randflake;
 use RandflakeHistory;
@@ -93,7 +93,8 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# Makes more identifiers than the session's slot has left in the seconds reached.
+# Makes more identifiers than the session's slot has left in the seconds that the server has
+# reached.
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);

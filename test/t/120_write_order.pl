@@ -114,7 +114,7 @@ is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
 $node->safe_psql('postgres', 'SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
-# Waits, because the former clock stood ahead of the present clock.
+# Waits until the present clock has reached the former clock, which was ahead.
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 
@@ -147,7 +147,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# Crashes the server at each step: the server has used only windows on disk.
+# Crashes the server at each step. The server has used only windows on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);
@@ -229,7 +229,7 @@ for my $case (
     cmp_ok($era->{first}, '>=', $end, "$name, repaired: goes on at the old end, or later");
 }
 
-# Stops the server cleanly where it cannot write the exact end.
+# Stops the server cleanly while it cannot write the exact end.
 my $end = written_end($node);
 set_fault('fsync.window.new', EIO);
 $node->stop;
@@ -240,7 +240,7 @@ start_watched();
 my $era = generates('clean stop on a bad disk, repaired');
 cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
 
-# Generates for the first time where the server cannot sync the data directory.
+# Generates for the first time while the server cannot sync the data directory.
 let_window_end();
 $node->stop;
 unlink map { $node->data_dir . "/randflake/$_" } qw(window identity);
@@ -252,7 +252,7 @@ error_is($node, 'SELECT randflake_generate()', '55000',
 clear_fault('fsync.pgdata');
 generates('first use on a bad disk, repaired');
 
-# Starts the server where it cannot read its file.
+# Starts the server while it cannot read its file.
 $node->stop;
 set_fault('read.window', EIO);
 start_watched();

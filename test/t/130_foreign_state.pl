@@ -43,9 +43,9 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# Checks that the server gives this warning at its next start, and holds off beyond the start and,
-# if given, beyond $end. At the following start the server neither warns nor holds off, except that
-# it reports a copy until the operator acknowledges it.
+# Checks that the server gives this warning at its next start, and holds off beyond the start, and
+# beyond $end if given. At the following start the server neither warns nor holds off, but still
+# reports a copy until the operator acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;

@@ -98,7 +98,7 @@ error_is($b, 'SELECT randflake_generate()', '25006',
     'standby: generates nothing');
 is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 
-# From here on the standby receives nothing.
+# The standby receives nothing from here on.
 $b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;
 $b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')

@@ -1,7 +1,7 @@
 # Moves node ids between servers: by promotions, by disks rolled back, and after shutdowns that
-# prove nothing. The test compares the identifiers of all sides, including rolled-back transactions.
-# The simulation of fleets tests a server's decisions; this file tests the facts that the server
-# reads. RANDFLAKE_ROUNDS sets the rounds of each case.
+# prove nothing. The test compares the identifiers of all servers, including those of rolled-back
+# transactions. The simulation of fleets tests a server's decisions, and this file tests the facts
+# that a server reads. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -34,9 +34,9 @@ sub start_with {
     start_under_clock($node);
 }
 
-# Reloads a running server with a long tolerance, which counts at its stop. A proven restart on a
-# busy machine may take longer than clocks differ. Other servers keep the usual tolerance, and hold
-# off no longer.
+# Gives a running server a long tolerance, which counts for the proof of its stop: a restart on a
+# busy machine may take longer than the usual tolerance. Other servers keep the usual tolerance, so
+# they do not hold off for longer.
 my $long = '300s';
 
 sub reload_with {
@@ -230,7 +230,7 @@ handover(
         $a->stop;
         write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
         my $snapshot = snapshot($a);
-        # Makes the mark unwritable in every second round: the server removes such a mark.
+        # Makes the marker unwritable in every second round, so that the server removes it.
         chmod 0400, run_marker_path($a) if $round % 2 == 0;
         clocks_stand_in_next_second($a);
         start_with($a, @settings);
@@ -243,8 +243,8 @@ handover(
 
 # --- changing tolerances -------------------------------------------------------------------------
 
-# Lowers the tolerance before the first call or before the stop. The hold-off uses the greatest
-# value, and the proof uses the smallest.
+# Lowers the tolerance before the first call or before the stop. The hold-off uses the largest
+# value, and the proof the smallest.
 handover(
     'lowered in a handover',
     sub {

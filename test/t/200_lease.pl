@@ -89,8 +89,8 @@ sub taken_over_while_stopped {
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
-    # Leases all other node ids until a distant time, so that none is free. These leases have
-    # negative numbers, so they follow no holder's lease.
+    # Leases all other node ids until a distant time, so that none is free. The numbers of these
+    # leases are negative, so they do not affect the numbers of holders' leases.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
 SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)

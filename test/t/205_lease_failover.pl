@@ -1,6 +1,6 @@
 # Fails over to a coordinator that missed the last grants, promotes coordinators that lost nothing,
-# and lets a server be its own coordinator. For a restore in place see 240_lease_handover.pl, for
-# dumps 410_dump_restore.pl.
+# and lets a server be its own coordinator. 240_lease_handover.pl tests a restore in place, and
+# 410_dump_restore.pl dumps.
 
 use Randflake;
 use RandflakeLease;

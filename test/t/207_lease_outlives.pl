@@ -3,9 +3,9 @@
 # resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
 # original, or with another number of node ids.
 #
-# RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command prints the
-# table of docs/leases.md: the longest time in which a session that calls every 10 ms gets no
-# identifier, with leases of 60 seconds.
+# RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command measures
+# the table of docs/leases.md. A session calls every 10 ms, with leases of 60 seconds, and the
+# command prints the longest time without an identifier.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
@@ -138,7 +138,7 @@ $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) >
   or die 'the lease is not renewed';
 goes_on('renewed at once');
 
-# A request ends when its worker ends in any way.
+# A request ends with its worker, however the worker ends.
 my $stopped = postmaster_of($coordinator);
 kill 'STOP', $stopped or die;
 $holder->reload;

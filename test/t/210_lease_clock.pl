@@ -31,8 +31,8 @@ sub generate_fails {
 
 # --- the coordinator's -------------------------------------------------------------------------
 
-# For a coordinator ahead, every lease has ended and the next leases begin in an hour. Holders keep
-# their leases until then.
+# If the coordinator's clock is ahead, it sees that every lease has ended, and its next leases begin
+# in an hour. Holders keep their leases until then.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);

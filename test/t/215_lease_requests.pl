@@ -255,8 +255,8 @@ $proxy->stop;
 
 # --- synchronous standby -----------------------------------------------------------------------
 
-# A cancelled wait for a standby leaves a committed grant that a failover may lose. The server warns
-# even if the role suppresses warnings and does not wait for standbys.
+# After a cancelled wait for a standby, the grant is committed, but a failover may lose it. The
+# server warns even if the role suppresses warnings and does not wait for standbys.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

@@ -1,6 +1,5 @@
 # Plays a coordinator that sends arbitrary answers or none. Checks that the server issues no
-# identifier, reports what happened, and stops on request. Callers see none of the coordinator's
-# words.
+# identifier, reports what happened, and stops on request. Callers see no text of the coordinator.
 
 use Randflake;
 use RandflakeHandover qw(run_marker_path);
@@ -82,8 +81,8 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
-# One answer for each kind of result that libpq gives. test/unit/lease_answer_test.cpp has further
-# shapes and numbers, lease_test.cpp further leases.
+# Has an answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp has more
+# shapes and numbers, and lease_test.cpp more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'more columns',
         row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
@@ -282,7 +281,7 @@ my @endless = ([ 'silence', answer => \&silence ],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'warnings', answer => sub { repeat($_[0],
                 report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
-    # A client that obeys computes two thousand million rounds of a hash.
+    # A client that followed this would compute two thousand million rounds of a hash.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
             my ($type, $body) = read_message($_[0]);
@@ -410,8 +409,8 @@ sub renewal {
 }
 
 # A server that starts without the marker has no lease. The impostor answers a request with the
-# block's result, and a renewal with the same last second. On any machine the server must use the
-# answer's times.
+# block's result, and a renewal with the same last second. So the server has the answer's times,
+# however slow the machine is.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -438,7 +437,7 @@ start_with { (1, 7, 1, int(time) + 1000, int(time) + 1050) } lease_duration => '
 told(qr/^lease 1, .*, has not begun by this server's clock$/, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
 
-# If the coordinator's clock shows an impossible time, the server acts as without one.
+# The server ignores an impossible time of the coordinator's clock.
 for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'], ['-9223372036854775']) {
     my ($clock, $direction) = @$case;
     start_with { (1, 7, 1, int(time) - 1000, int(time) - 900, ($direction ? int(time) + $clock : $clock) . '000') };

@@ -58,7 +58,7 @@ const server = await connect('SERVER');
 const lease = await acquire(coordinator, 'program', secret, 60);
 const known = lease.end;
 
-// Ours and the server's in turn
+// Inserts an identifier of this program and one of the server in turn.
 async function insert(count) {
   for (let i = 0; i < count; i++) {
     await server.query("INSERT INTO item VALUES ($1, 'program')", [generate(lease)]);
@@ -70,7 +70,8 @@ await renew(coordinator, lease, 90);
 console.log(`renewed ${lease.end > known}`);
 await insert(200);
 
-// In one second more than there are, a step ahead, one back, and ahead again: errors, and nothing twice.
+// Asks for more identifiers than a second has, then sets the clock ahead, back and ahead again.
+// Calls fail, and no identifier repeats.
 const realNow = Date.now;
 const [began, made, errors] = [Math.floor(realNow() / 1000), [], []];
 for (const [step, calls] of [[0, 131_200], [1, 1], [0, 200], [1, 200]]) {
@@ -91,7 +92,7 @@ for (const { id } of rows) {
   console.log(`${id}|${timestamp}|${nodeID}|${sequence}`);
 }
 
-// What comes with a warning is none.
+// A grant that comes with a warning is no lease.
 await server.query(`CREATE FUNCTION pg_temp.warn() RETURNS integer LANGUAGE plpgsql
   AS $$ BEGIN RAISE WARNING 'in doubt'; RETURN 1; END $$`);
 await request(server, 'SELECT pg_temp.warn()', []).then(() => console.log('no error'), (error) => console.log(error.message));

@@ -13,8 +13,8 @@ $node->start;
 
 # --- the coordinator -----------------------------------------------------------------------------
 
-# The test's clock stands in the middle of a second. The test replaces PostgreSQL's clock before it
-# creates the extension, so column defaults use the test's clock too.
+# The test replaces PostgreSQL's clock by one that stands in the middle of a second. It does so
+# before it creates the extension, so that column defaults use this clock too.
 $node->safe_psql('postgres', <<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -27,7 +27,8 @@ CREATE OR REPLACE FUNCTION randflake_coordinator_static_nodes(own randflake_leas
 LANGUAGE sql STABLE AS $$ SELECT lower(nodes), upper(nodes) - lower(nodes) FROM (SELECT current_setting('test.static')::int4range AS nodes) AS s $$;
 CREATE OR REPLACE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range LANGUAGE sql STABLE
 AS $$ SELECT current_setting('test.static')::int4range $$;
--- Where node ids are granted is tested by test/t/232_lease_pool.pl. Here they are the first that are free.
+-- test/t/232_lease_pool.pl tests which node ids a coordinator grants. Here it grants the first free
+-- ones.
 CREATE OR REPLACE FUNCTION randflake_lease_chunks(own randflake_lease_internal, pool int4range) RETURNS void LANGUAGE sql AS '';
 CREATE OR REPLACE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                                 OUT first integer, OUT free_at bigint) LANGUAGE plpgsql SET search_path = public AS $$
@@ -128,7 +129,7 @@ $$;
 CREATE FUNCTION incarnation(number text) RETURNS uuid LANGUAGE sql IMMUTABLE
 AS $$ SELECT lpad(to_hex(number::bigint), 32, '0')::uuid $$;
 
--- The answer of one step
+-- Returns the answer of a step.
 CREATE FUNCTION answer(s step) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a CONSTANT text[] := s.arguments;
@@ -185,7 +186,7 @@ BEGIN
     RETURN got;
 END $$;
 
--- Where the functions and the model differ first, and how
+-- Returns where and how the functions and the model first differ.
 CREATE TABLE difference (trace integer, step integer, got bigint[], sqlstate text, message text);
 CREATE PROCEDURE replay(traces integer[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -236,8 +237,8 @@ SQL
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# First replays the traces that found the latest changes, because similar changes follow each other.
-# The order affects only the duration.
+# Replays the traces first that found the latest changes, because similar changes follow each other.
+# This only saves time.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {
@@ -275,8 +276,8 @@ sub change_function {
 }
 
 my @changes = (
-    # Each entry has the function, a piece, and replacements, each with a reference to the trace to replay
-    # first, if it is not the usual one.
+    # Each entry has the function, a piece, and its replacements. A replacement may have a reference
+    # to the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

@@ -1,6 +1,6 @@
-# Checks where a coordinator grants node ids: its bounds on fragmentation against the worst
-# histories, its answers after any history, and how much of its tables a grant reads. Then the test
-# changes one rule at a time; each change must make a check fail.
+# Checks which node ids a coordinator grants: its bounds on fragmentation under the worst histories,
+# its answers after any history, and how many rows a grant reads. Then the test changes one rule at
+# a time, and each change must make a check fail.
 #
 # RANDFLAKE_ROUNDS sets the number of histories of each kind (default: 1).
 
@@ -23,13 +23,13 @@ CREATE OR REPLACE FUNCTION randflake_lease_static_nodes(own randflake_lease_inte
 AS $$ SELECT nodes FROM public.own_nodes $$;
 SELECT setval('randflake_lease_takeover', 1740000000::bigint << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false);
 
--- Leases that are not in the table any more. No node id is granted before their ends.
+-- Holds leases that were deleted from the table. No grant of their node ids may begin earlier.
 CREATE TABLE gone (nodes int4range, span int8range, former boolean DEFAULT false);
 CREATE INDEX ON gone USING gist (nodes);
 CREATE FUNCTION remember() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.gone VALUES (OLD.nodes, OLD.span); RETURN NULL; END $$;
 CREATE TRIGGER remember AFTER DELETE ON randflake_lease FOR EACH ROW EXECUTE FUNCTION remember();
 
--- A pool of which nothing is leased.
+-- Makes a pool without leases.
 CREATE FUNCTION fresh(first integer, count integer) RETURNS void LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM gone;
@@ -37,14 +37,14 @@ CREATE FUNCTION fresh(first integer, count integer) RETURNS void LANGUAGE sql AS
     DELETE FROM randflake_lease_hold;
     UPDATE randflake_lease_pool SET high_water = 0;
 $$;
--- A lease, or null where it is refused.
+-- Returns a lease, or null if the coordinator refuses.
 CREATE FUNCTION ask(nodes integer) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN lease_id FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000000', nodes, 86400, '0123456789abcdef');
 EXCEPTION WHEN configuration_limit_exceeded THEN
     RETURN NULL;
 END $$;
--- So many, each in a transaction of its own.
+-- Takes this number of leases, each in its own transaction.
 CREATE PROCEDURE ask_often(nodes integer, times integer) LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1 .. times LOOP
@@ -52,7 +52,7 @@ BEGIN
         COMMIT;
     END LOOP;
 END $$;
--- They end at once, and a second later that is so.
+-- Ends these leases now, and moves the clock a second ahead.
 CREATE FUNCTION give_back(leases bigint[]) RETURNS void LANGUAGE sql AS $$
     SELECT randflake_lease_release(id, '00000000-0000-0000-0000-000000000000', NULL) FROM unnest(leases) AS id;
     UPDATE clock SET now = now + 1;
@@ -61,8 +61,8 @@ CREATE FUNCTION in_use() RETURNS integer LANGUAGE sql AS $$
     SELECT coalesce(sum(upper(nodes) - lower(nodes)), 0)::integer FROM randflake_lease WHERE upper(span) > (SELECT now FROM clock)
 $$;
 
--- An adversary that never has more node ids than `most`. Class after class it leases all that it may, and then keeps one
--- lease in the middle of each chunk. Gives how often it was refused.
+-- Plays an adversary that never has more node ids than `most`. For each class, it leases all that
+-- it may, and then keeps one lease in the middle of each chunk. Returns the number of refusals.
 CREATE PROCEDURE worst(classes integer[], most integer, INOUT refused integer DEFAULT 0) LANGUAGE plpgsql AS $$
 DECLARE
     class integer;
@@ -81,8 +81,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- A random history: requests of these sizes, node ids in use up to a share of the pool or all of it, clocks that step,
--- leases that are renewed after their end, transactions that are rolled back. Gives what is wrong.
+-- Plays a random history: requests of these sizes up to a share of the pool, clocks that step,
+-- leases that are renewed after their end, and transactions that roll back. Returns what is wrong.
 CREATE FUNCTION history(seed float8, sizes integer[], steps integer) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     pool int4range := (SELECT nodes FROM randflake_lease_pool);
@@ -139,7 +139,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- What a holder does beside others: short leases, some renewed after their end, and a third of all is rolled back.
+-- Plays a holder beside others: it takes short leases, renews some after their end, and rolls back
+-- a third of its transactions.
 CREATE PROCEDURE bustle(seed float8) LANGUAGE plpgsql AS $$
 DECLARE
     mine record;
@@ -247,8 +248,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the most rows of leases and chunks that any of ten grants reads. Every 64th grant also
-# looks at the next 64 node ids.
+# Returns the largest number of rows of leases and chunks that one of ten grants reads. Every 64th
+# grant also examines the next 64 node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -283,7 +284,8 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # Each entry has the pool's first node id, its count, the server's own node ids, and sizes.
+    # Each entry has the pool's first node id and number of node ids, the server's own node ids, and
+    # sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -338,7 +340,8 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check[, and its usual result].
+    # Each entry has the function, a piece, its replacement, the check, and the check's usual result
+    # if it has one.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

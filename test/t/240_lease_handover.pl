@@ -91,8 +91,8 @@ $_->stop for @holders;
 
 # --- restore in place ----------------------------------------------------------------------------
 
-# Puts every changed file back before the leases end. The file pg_control gets its former inode
-# number: file systems reuse numbers, so the test makes files until one has this number.
+# Puts every changed file back before the leases end. pg_control gets its former inode number back:
+# file systems reuse numbers, so the test makes files until one has this number.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;

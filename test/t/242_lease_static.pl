@@ -1,6 +1,6 @@
-# Leases node ids that this data directory used itself, under a clock that was ahead by more than the
-# lease is long: the server gives the lease back as used, and takes other node ids. The simulation of
-# a fleet has the other changes between static and leased node ids.
+# Leases node ids that this data directory has used itself, under a clock that was further ahead
+# than the lease's end. The server gives the lease back as used, and takes other node ids. The
+# simulation of a fleet tests other changes between static and leased node ids.
 
 use Randflake;
 use RandflakeLease;

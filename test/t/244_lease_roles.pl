@@ -64,7 +64,7 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # A role that both roles are members of does not help an attacker.
+    # The attacker gains nothing from a role of which both roles are members.
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
@@ -225,7 +225,7 @@ $mine->quit;
 
 # --- hostile role --------------------------------------------------------------------------------
 
-# Another default isolation level and all these attacks at once cost a server no lease.
+# A server keeps its lease under all these attacks at once and another default isolation level.
 # RANDFLAKE_SECONDS sets the duration.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
