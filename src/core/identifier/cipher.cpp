@@ -1,4 +1,4 @@
-// Computes SPARX-64/128 for one block, without tables and without branches on key or number.
+// The cipher uses no tables and does not branch on the key or the number.
 
 #include "core/identifier/cipher.h"
 
@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-// A branch is a 32-bit half of the block: two 16-bit words.
+// The paper calls each 32-bit half of the block a branch. It consists of two 16-bit words.
 struct Branch {
     uint16_t x, y;
 };
@@ -16,7 +16,7 @@ constexpr uint16_t RotateLeft(uint16_t value, int bits) {
     return static_cast<uint16_t>(value << bits | value >> (16 - bits));
 }
 
-// Computes one round of SPECK-32, which is SPECKEY without its key addition.
+// Computes the paper's round function SPECKEY without the key addition.
 constexpr void Round(Branch& b) {
     b.x = static_cast<uint16_t>(RotateLeft(b.x, 9) + b.y);
     b.y = static_cast<uint16_t>(RotateLeft(b.y, 2) ^ b.x);
@@ -32,7 +32,7 @@ constexpr void AddKey(Branch& b, const uint16_t* subkey) {
     b.y ^= subkey[1];
 }
 
-// Linear layer: adds a function of the left branch to the right one.
+// The linear layer XORs a function of the left branch into the right branch.
 constexpr void MixInto(const Branch& left, Branch& right) {
     const uint16_t t = RotateLeft(static_cast<uint16_t>(left.x ^ left.y), 8);
     right.x = static_cast<uint16_t>(right.x ^ left.x ^ t);
@@ -45,8 +45,7 @@ constexpr void Swap(Branch& a, Branch& b) {
     b = t;
 }
 
-// Reads the number's little-endian bytes as big-endian words: word i has bytes 2i and 2i+1,
-// swapped.
+// Word i of a number consists of its bytes 2i and 2i + 1, swapped.
 constexpr Branch LoadBranch(uint64_t number, int index) {
     const auto half = static_cast<uint32_t>(number >> (32 * index));
     return {RotateLeft(static_cast<uint16_t>(half), 8),
@@ -80,7 +79,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
         for (int i = 0; i < 2 * kRoundsPerStep; i++)
             schedule.subkeys[group][i] = k[i];
 
-        // Permutes the key once (figure 6 of the paper), with the round counter.
+        // Applies the key permutation of figure 6 of the paper.
         Branch first{k[0], k[1]};
         Round(first);
         k[0] = first.x;
@@ -99,8 +98,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
-    // Each operation needs the result of the one before. Unrolling keeps the loop counter out of
-    // this chain.
+    // Each operation depends on the one before. Unrolling removes the loop counter from this chain.
 #pragma GCC unroll 8
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];

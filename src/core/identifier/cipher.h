@@ -1,13 +1,10 @@
-// Declares SPARX-64/128, the block cipher that makes an identifier of a raw number.
+// SPARX-64/128, the block cipher that turns a raw number into an identifier.
 //
 // Source: Dinu, Perrin, Udovenko, Velichkov, Großschädl, Biryukov, "Design Strategies for ARX with
-// Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4: 8 steps of 3 SPECKEY rounds on two
-// branches of 32 bits, a linear layer between steps, 17 groups of subkeys.
+// Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4.
 //
-// The byte order follows the reference implementation, gosuda/randflake. The number's 8
-// little-endian bytes make four big-endian 16-bit words. The key is eight such words.
-//
-// Encrypt and Decrypt are inverse bijections of the 64-bit numbers for every key.
+// The cipher reads a number's 8 little-endian bytes as four big-endian 16-bit words, and the key as
+// eight such words. The reference implementation (gosuda/randflake) has the same byte order.
 
 #pragma once
 
@@ -38,8 +35,8 @@ KeySchedule ExpandKey(const Key& key) noexcept;
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept;
 uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 
-// Reads a key from exactly 32 hexadecimal digits of either case. Returns false for any other text,
-// and then leaves *key untouched.
+// Reads a key of exactly 32 hexadecimal digits in either case. On failure returns false and leaves
+// *key unchanged.
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Compiles the same templates for each instruction set. Bytes is the width of its vectors.
+// The templates take the vector width in bytes. VECTOR_PATH instantiates them per instruction set.
 
 #include "core/identifier/cipher_batch.h"
 
@@ -23,7 +23,8 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks: a vector for each word of a block. Branches are as in cipher.cpp.
+// Bytes / 2 blocks, with one vector for each word. The words x and y of the left and right branch
+// are those of cipher.cpp.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -36,9 +37,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// An instruction of AVX-512 VBMI2 shifts a pair of words. If both words are the same, this rotates
-// the word with one instruction instead of three. Clang generates this instruction by itself. GCC
-// does not, and cannot inline the intrinsic into functions for other targets.
+// An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, this rotates the
+// word. Clang generates this instruction by itself. GCC does not, and cannot inline the intrinsic
+// into templates that lack this target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -46,7 +47,7 @@ ALWAYS_INLINE void RotateLeft(Words<64>& v) {
 #endif
 
 #ifdef __aarch64__
-// The second shift inserts into the result of the first, which saves the "or".
+// The second shift inserts its bits into the result of the first shift, which saves an OR.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<16>& v) {
     if constexpr (Bits == 8)
@@ -56,7 +57,8 @@ ALWAYS_INLINE void RotateLeft(Words<16>& v) {
 }
 #endif
 
-// Exchanges the upper halves of the numbers in `low` with the lower halves of those in `high`.
+// Exchanges the upper half of each number in `low` with the lower half of the number in the same
+// lane of `high`.
 template <typename Number, int Bytes>
 // NOLINTNEXTLINE(bugprone-easily-swappable-parameters): low and high, as the operation has it
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
@@ -84,9 +86,9 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Converts between four vectors of numbers and one vector for each word. The four numbers at one
-// place of the vectors use the four lanes at that place. Each word stays within its 64 bits, so the
-// conversion needs no shuffles and works with any byte order.
+// Turns four vectors of 64-bit numbers into one vector for each 16-bit word, and back. Transposes
+// the 4 x 4 words of the four numbers in the same 64-bit lane. Words stay in their lane, so this
+// needs no shuffles and works in either byte order.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);
@@ -103,7 +105,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// These functions exist because arrays of numbers are aligned for uint64_t, not for vectors.
+// memcpy, because arrays of numbers are aligned for uint64_t and not for vectors.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
@@ -126,7 +128,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// Adds `carry` to `base` in each lane, and sets `carry` to the carries out of the lanes.
+// Adds the lowest word of `base` and `carry` in each lane. The lane's carry out replaces `carry`.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
@@ -134,7 +136,7 @@ ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     carry = reinterpret_cast<V>(sum < addend) & 1;
 }
 
-// Loads the numbers first + offset, first + offset + 1, ...
+// Sets `b` to the numbers first + offset, first + offset + 1, ...
 template <int Bytes>
 ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b) {
     constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
@@ -183,7 +185,7 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// Computes the linear layer like MixInto in cipher.cpp.
+// The linear layer, as MixInto in cipher.cpp.
 template <int Bytes>
 ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
@@ -197,9 +199,8 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... are the indexes of the Blocks of a call, which interleaves their rounds so that the
-// processor has independent work. Unrolling keeps the Blocks in registers. The steps are the same
-// as in Encrypt and Decrypt of cipher.cpp.
+// The steps are those of Encrypt and Decrypt in cipher.cpp. One call interleaves the rounds of
+// several Blocks to give the processor independent work. Group... are the indices of the Blocks.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
                                  std::integer_sequence<int, Group...>) {
@@ -234,7 +235,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// A call has this number of Blocks, which give enough independent work and fit in the registers.
+// One call processes this many Blocks. More of them would not fit in the registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else
@@ -286,7 +287,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Vectors of 128 bits: SSE2, which every x86-64 processor has, or NEON.
+// 128 bits are SSE2 on x86-64 and NEON on aarch64. Every processor of these families has them.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

@@ -1,10 +1,9 @@
-// Encrypts and decrypts kBatchLength numbers at once in the lanes of vector registers, with SPARX
-// and with the permutation of feistel.h.
+// Applies SPARX and the permutation of feistel.h to kBatchLength numbers at once.
 //
-// SPARX works on 16-bit words. A register holds the same word of many blocks, so each operation of
-// the cipher becomes one vector operation. The compiler builds one source for several widths, and
-// the server chooses a width when it starts. All widths give the same results as the scalar
-// functions.
+// SPARX works on 16-bit words. A vector register holds the same word of many blocks, so each
+// operation of the cipher becomes one vector operation. The compiler builds the code for several
+// register widths, and the server chooses one at its start. Every width gives the same results as
+// the scalar functions.
 
 #pragma once
 
@@ -15,16 +14,16 @@ namespace randflake {
 
 inline constexpr int kBatchLength = 64;
 
-// Sets ids[i] = Encrypt(schedule, first + i) for i in 0 .. kBatchLength - 1. The addition wraps.
+// Sets ids[i] = Encrypt(schedule, first + i) for each i. The addition wraps.
 using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
                               uint64_t ids[kBatchLength]) noexcept;
 
-// Sets raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1. `raw` may be `ids`.
+// Sets raw[i] = Decrypt(schedule, ids[i]) for each i. `ids` and `raw` may be the same array.
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
                              uint64_t raw[kBatchLength]) noexcept;
 
-// Sets permuted[i] = Feistel53::Permute(key, numbers[i]), or Unpermute. `permuted` may be
-// `numbers`.
+// Sets permuted[i] = Feistel53::Permute(key, numbers[i]) for each i, or Unpermute. `numbers` and
+// `permuted` may be the same array.
 using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kBatchLength],
                              uint64_t permuted[kBatchLength]) noexcept;
 
@@ -37,7 +36,7 @@ struct VectorPath {
     bool supported;  // by this processor
 };
 
-// The widest path comes first. The last path is plain code that runs anywhere.
+// The widest path comes first. The last one uses no vectors and runs on every processor.
 inline constexpr int kMaxVectorPaths = 4;
 struct VectorPaths {
     int count;

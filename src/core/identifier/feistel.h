@@ -1,13 +1,15 @@
 // Permutes the 53-bit numbers, which a JavaScript number holds exactly.
 //
-// The permutation is a Feistel network of ten rounds. The left half has 26 bits, the right half 27.
-// Its round function is SipHash-2-4. Sources: Luby, Rackoff, "How to Construct Pseudorandom
-// Permutations from Pseudorandom Functions", SIAM Journal on Computing 17, 1988; for domains of any
-// size Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002; for the number of
-// rounds Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004.
+// The permutation is a Feistel network of ten rounds over a left half of 26 and a right half of 27
+// bits. Its round function is SipHash-2-4. Sources:
 //
-// The input of each round function is a half and, in higher bits, the number of the round. Without
-// this number all even rounds would be equal, and all odd rounds too, which slide attacks exploit.
+//   Luby, Rackoff, "How to Construct Pseudorandom Permutations from Pseudorandom Functions",
+//     SIAM Journal on Computing 17, 1988
+//   Domains of any size: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002
+//   10 rounds: Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004
+//
+// SipHash reads the round's number and one half. Without the round's number, all even rounds would
+// be the same function, and so would all odd rounds. Slide attacks exploit such a repetition.
 
 #pragma once
 
@@ -20,7 +22,7 @@ namespace randflake {
 
 inline constexpr int kFeistelRounds = 10;  // even
 
-// The widths are parameters, so that tests can enumerate small domains.
+// Tests enumerate small domains with narrower halves.
 template <int LeftBits, int RightBits>
 struct Feistel {
     static_assert(LeftBits >= 1 && LeftBits <= 32 && RightBits >= 1 && RightBits <= 32);
@@ -40,7 +42,7 @@ struct Feistel {
         return left << RightBits | right;
     }
 
-    // Inverts Permute: a round undoes itself.
+    // Inverts Permute: runs its rounds in reverse order, because each round is its own inverse.
     static constexpr uint64_t Unpermute(const SipKey& key, uint64_t number) noexcept {
         RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;

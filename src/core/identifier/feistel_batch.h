@@ -1,6 +1,5 @@
-// Computes Feistel53 for kBatchLength numbers at once, in the lanes of vector registers. Only
-// cipher_batch.cpp includes this file, and compiles it for several widths. The steps are the same
-// as in feistel.h and siphash.h.
+// Computes Feistel53 for kBatchLength numbers at once, with the steps of feistel.h and siphash.h.
+// Only cipher_batch.cpp includes this file.
 
 #pragma once
 
@@ -12,7 +11,6 @@
 
 namespace randflake::feistel_batch {
 
-// Holds one number in each of Bytes / 8 lanes.
 template <typename Lane, int Bytes>
 struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
@@ -28,13 +26,13 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// Rotates with a single AVX-512 instruction, which GCC does not generate by itself.
+// GCC does not generate this AVX-512 instruction by itself.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 
-// Rotates by a shuffle of bytes or words: one or two instructions instead of three.
+// Rotates each number by shuffling its parts, in one or two instructions instead of three.
 template <int Bits, int Bytes>
 ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
     using Part = std::conditional_t<Bits == 32, uint32_t, uint16_t>;
@@ -86,7 +84,7 @@ ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     RotateLeft<32>(s.v2);
 }
 
-// Sets the initial state for a message of one word.
+// Sets the state before the rounds of the message, which is one word.
 template <int Bytes>
 ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
                          State<Bytes>& s) {
@@ -96,10 +94,10 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
     s.v3 = message ^ begin.v3;
 }
 
-// The last word of a message of one word contains only the message's length.
+// SipHash ends a message with a word that contains the message's length, here 8 bytes.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
-// Group... are the indexes of the vectors that a call interleaves, as in cipher_batch.cpp.
+// One call interleaves several vectors, as in cipher_batch.cpp. Group... are their indices.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
                          Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {

@@ -1,5 +1,3 @@
-// Formats and parses base 32. ParseText names the first wrong character of a text of any length.
-
 #include "core/identifier/id_text.h"
 
 #include "core/base/assert.h"
@@ -61,7 +59,7 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept {
 TextResult ParseText(const char* text, size_t length) noexcept {
     if (length == 0)
         return {TextError::kEmpty, 0, 0};
-    // If a text is also too long, the bad character is the more helpful error.
+    // In a text that is also too long, the bad character is the more helpful error.
     for (size_t i = 0; i < length; i++)
         if (DigitValue(text[i]) < 0)
             return {TextError::kBadCharacter, 0, i};

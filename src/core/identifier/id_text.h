@@ -1,9 +1,9 @@
-// The text form of an identifier is base32hex (RFC 4648, section 7) of the unsigned 64-bit number.
-// The text has 1 to 13 digits, the most significant first, without padding or leading zeros.
+// The text form of an identifier is the unsigned 64-bit number in the 32 digits of base32hex (RFC
+// 4648, section 7). It has 1 to 13 digits, the most significant first, without leading zeros.
 //
-// A table may have used decimal numbers before its move to the SQL type. Read as base 32, such a
-// number could match another row. So the type writes a text of fewer than 13 decimal digits with
-// leading zeros, and refuses such a text without them.
+// The SQL type has one more rule. A client may send a decimal number from a time when the column
+// was a bigint. In base 32 this number could match another row. So if all digits are decimal, the
+// type writes leading zeros up to 13 digits, and refuses a text with fewer digits.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace randflake {
 
-// 64 bits take 13 digits of 5 bits.
+// The number of digits that hold 64 bits, at 5 bits a digit.
 inline constexpr size_t kMaxTextLength = 13;
 
 enum class TextError : uint8_t {
@@ -30,30 +30,30 @@ struct TextResult {
     size_t position;  // with kBadCharacter: offset of the offending byte
 };
 
-// Writes the lower-case digits of id to buffer without a terminator. Returns their number.
+// Writes the digits of `id` in lower case, without a NUL. Returns the number of digits.
 size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 
-// Parses digits of either case, with or without leading zeros. Any other byte is an error.
+// Accepts digits in either case, and leading zeros.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
-// Formats and parses the SQL type's text form.
+// These two follow the additional rule of the SQL type.
 size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 TextResult ParseTypeText(const char* text, size_t length) noexcept;
 
-// Returns whether a text is a decimal number of at most 19 digits that an SQL bigint can hold.
+// Returns whether a text is a decimal number of at most 19 digits that fits in an SQL bigint.
 bool IsBigint(const char* text, size_t length) noexcept;
 
-// A text form may have a prefix that names the kind of row, as in cus_8i49d3ue35kq7. Prefixes
-// follow TypeID (github.com/jetify-com/typeid, version 0.3). A prefix has 1 to 63 characters of a
-// to z and _, with letters at both ends. The last _ separates prefix and digits.
+// A prefix may name the kind of row, as in cus_8i49d3ue35kq7. The last _ separates prefix and
+// digits. A prefix has 1 to 63 characters from a to z and _, and begins and ends with a letter.
+// These are the rules of TypeID (github.com/jetify-com/typeid, version 0.3).
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;
 
-// Returns the length of a text's prefix without its _, or 0 if there is no prefix.
+// Returns the length of a text's prefix, without the separating _. Returns 0 if there is no prefix.
 size_t PrefixLength(const char* text, size_t length) noexcept;
 
-// Reads the type's binary form: the identifier, its most significant byte first. Returns false if
-// the length is wrong.
+// Reads the type's binary form, whose most significant byte comes first. Returns false if `length`
+// is not kBinaryBytes.
 inline constexpr size_t kBinaryBytes = 8;
 bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
 

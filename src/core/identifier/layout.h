@@ -1,19 +1,15 @@
-// Describes the bits of a family of identifiers: time, node id and sequence number. The time counts
-// ticks of a unit since an epoch.
+// A layout defines the bits of a family of identifiers: time, node id and sequence number. The time
+// counts ticks since an epoch. Layouts are data, so tests run the same code with narrower fields.
+// The compiler folds a constexpr layout away.
 //
-// A layout is data: functions take it as an argument, and the compiler optimizes a constexpr layout
-// away. Tests run the same code with narrower fields.
+// A number has two forms. The raw number is always time | node id | sequence from the top bit down.
+// So the raw numbers of one tick and node id are consecutive, and the generator counts in raw
+// numbers. The identifier has each field at the position that the layout defines.
 //
-// A number has two forms. In every layout the raw number has time, node id and sequence, from the
-// top bit down. So numbers of one tick and node id are consecutive, and the generator counts in raw
-// numbers. In the identifier, each field has the position that the layout defines. For Randflake,
-// that identifier is the raw number, which the cipher then encrypts.
+// The unit of a tick divides one second, and every second begins with a tick. So a tick never spans
+// two seconds.
 //
-// A second consists of whole ticks: the unit divides a second, and every second begins with a tick.
-// So each tick lies in one second of a window.
-//
-// Raw numbers are unsigned 64-bit numbers everywhere, because a Randflake timestamp sets the top
-// bit from 2041 on.
+// Raw numbers are unsigned, because a Randflake timestamp sets the top bit of 64 from 2041 on.
 
 #pragma once
 
@@ -32,8 +28,7 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// A layout has at most 64 bits. A second consists of whole ticks. The end of the last tick, in
-// milliseconds, fits in a signed 64-bit number.
+// The fields have at most 64 bits together. The end of the last tick fits in an int64_t.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -41,12 +36,12 @@ struct Layout {
     int sequence_bits;         // at least 1
     int64_t unit = kSecondMs;  // milliseconds a tick
 
-    // These are the positions of the fields in an identifier.
+    // The position of each field's lowest bit in an identifier.
     int timestamp_shift = node_bits + sequence_bits;
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // If true, the lowest number of each second stands for the second itself; see kRandflake.
+    // If true, no server issues a second's lowest number: it stands for the second itself.
     bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
@@ -57,8 +52,7 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
-    // Returns the number of slots that a server with `node_ids` node ids has for this layout. A
-    // node id that does not fit in the layout has no slot.
+    // Returns the number of slots that a server with `node_ids` node ids has for this layout.
     constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
@@ -78,7 +72,7 @@ struct Layout {
                fields.sequence <= max_sequence();
     }
 
-    // Returns false and leaves *raw untouched if a field does not fit.
+    // Returns false, with *raw untouched, if a field does not fit.
     constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
         if (!Fits(fields))
             return false;
@@ -93,8 +87,8 @@ struct Layout {
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
 
-    // Returns the identifier of a raw number. The next raw number of the same tick and node id has
-    // an identifier that is 2^sequence_shift larger.
+    // Returns a raw number's identifier. Within a tick and node id, the identifier of the next raw
+    // number is larger by 2^sequence_shift.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(HasBits(raw));
         const Fields fields = Unpack(raw);
@@ -115,25 +109,25 @@ struct Layout {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // Returns the tick of an instant: negative before the epoch, above max_timestamp() after the
-    // end.
+    // Returns an instant's tick. It is negative before the epoch, and above max_timestamp() after
+    // the layout's last tick.
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Returns whether a tick lies in an earlier second than this one. Needs no division.
+    // Returns whether a tick is before this second. Needs no division.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
 
-    // Returns the first tick of a window's second, or 0 if the second is not after the epoch.
+    // Returns the first tick of a second. Returns 0 if the second begins before the epoch.
     constexpr uint64_t FirstTick(Second second) const noexcept {
         const int64_t since = StartOf(second).count - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // Returns the window's second that contains a tick. It is negative before the windows' epoch.
+    // Returns the second that contains a tick. It is negative before kWindowEpoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }
@@ -141,16 +135,16 @@ struct Layout {
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Returns the first second that a layout of seconds since the windows' epoch cannot hold.
+// Returns the first second that a layout cannot hold. The layout counts seconds since kWindowEpoch.
 constexpr Second SecondsEnd(const Layout& layout) noexcept {
     RANDFLAKE_ASSERT(layout.unit == kSecondMs && layout.epoch == kWindowEpochMs);
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 
-// Randflake has 30 bits of time, 17 of node id and 17 of sequence. Its seconds are from 2024-10-27
-// 03:33:20 UTC to 2058-11-05 17:10:23. The constants are those of the reference implementation,
-// gosuda/randflake. The lowest number of each second stands for the second itself, in searches and
-// as the bound of a partition. There every user can see its identifier, so no server issues it.
+// The constants are those of the reference implementation, gosuda/randflake. The seconds run from
+// 2024-10-27 03:33:20 UTC to 2058-11-05 17:10:23. In searches and partition bounds, the lowest
+// number of a second stands for the second itself. Every user can see its identifier there, so no
+// server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -159,8 +153,7 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// This layout has Randflake's seconds and 53 bits, which a JavaScript number can hold. No number
-// stands for a second.
+// A JavaScript number holds 53 bits. The seconds are those of kRandflake.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -168,7 +161,7 @@ inline constexpr Layout kRandflake53{
     .sequence_bits = 15,
 };
 
-// This second is later than every second of an identifier.
+// This second is later than the second of every identifier.
 inline constexpr Second kNoSecond = SecondsEnd(kRandflake);
 
 }  // namespace randflake

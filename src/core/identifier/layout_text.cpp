@@ -1,5 +1,3 @@
-// Parses a description piece by piece. An error names the wrong piece.
-
 #include "core/identifier/layout_text.h"
 
 #include <chrono>
@@ -12,7 +10,7 @@
 namespace randflake {
 namespace {
 
-// Holds a piece of the text without surrounding blanks. Its functions remove the front.
+// A part of the text without surrounding blanks. Each function removes what it reads.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -21,8 +19,7 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Removes and returns the part before the first `separator`, or the whole text. Also removes
-    // the separator.
+    // Removes and returns the part before the first `separator`, or the whole text.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);
@@ -32,7 +29,7 @@ struct Piece : TextLeft {
         return part;
     }
 
-    // Takes a number of 1 to `most` digits, at most 15.
+    // Reads a number of 1 to `most` digits. `most` is at most 15.
     bool TakeUpTo(int most, int64_t* number) {
         const char* start = at;
         RANDFLAKE_ASSERT(most >= 1 && most <= 15);
@@ -60,11 +57,10 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// Years up to this date have four digits. Later epochs are numbers in the text, because years of
-// <chrono> end at 32767.
+// A later epoch is read and written as a number, because <chrono> has no years beyond 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
-// Takes [T]hh:mm[:ss[.fff]] as milliseconds of the day.
+// Reads [T]hh:mm[:ss[.fff]] as milliseconds of the day.
 bool TakeMsOfDay(Piece* text, int64_t* of_day) {
     TimeOfDay time;
     if ((!text->Take('T') && !text->Take(' ')) || !TakeTimeOfDay(text, &time) ||
@@ -74,7 +70,7 @@ bool TakeMsOfDay(Piece* text, int64_t* of_day) {
     return true;
 }
 
-// Accepts epochs from 1970 on. No known generator has an earlier epoch.
+// Refuses an epoch before 1970. No known generator has such an epoch.
 bool ParseEpoch(Piece text, int64_t* epoch) {
     if (Piece number = text; number.IsNumber(15, epoch))
         return true;
@@ -254,8 +250,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. If two fields begin at the same bit, one has no bits
-    // and comes last.
+    // Orders the fields from the top bit down. A field without bits comes after its neighbor.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -1,14 +1,12 @@
-// Reads layouts by name or description.
-//
-// A description names the fields from the top bit down, and the epoch:
+// Parses the text of a layout: a name, or a description, which lists the fields from the top bit
+// down and the epoch:
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits. A colon and the unit, in ms or s, follow the width of the time. The unit must
-// divide a second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally
-// with T for the blank and a Z at the end) or a number of Unix milliseconds. The epoch is a
-// multiple of the unit and may stand anywhere in the list. The parser ignores blanks around fields
-// and signs.
+// Widths are in bits. After a colon, the width of time has the unit of a tick in ms or s, which
+// must divide one second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657,
+// optionally with T instead of the blank and a Z at the end) or a number of Unix milliseconds. It
+// must be a multiple of the unit. Blanks around fields and signs are ignored.
 
 #pragma once
 
@@ -24,11 +22,9 @@ struct NamedLayout {
     Layout layout;
 };
 
-// These are the named families. Each has its epoch.
-//
-// The layouts of Discord and Instagram have one more bit of time, 42 and 41. This bit is the sign
-// of a bigint. These generators first set it in 2084 and 2046. Baidu's generator takes its epoch in
-// the server's time zone, this file in UTC.
+// Discord's and Instagram's own layouts have one more bit of time, 42 and 41 bits. This bit is the
+// sign of a bigint. Discord first sets it in 2084, and Instagram in 2046.
+// Baidu's generator reads its epoch in the server's time zone. The epoch here is in UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},
@@ -43,8 +39,8 @@ static_assert([] {
     return true;
 }());
 
-// These are the bounds of a description. Node id and sequence fit in an SQL integer. The last tick
-// ends before PostgreSQL's last timestamp, in the year 294276.
+// A description stays within these bounds. Node id and sequence fit in an SQL integer. The last
+// tick ends before PostgreSQL's last timestamp, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
@@ -68,19 +64,19 @@ enum class LayoutError : uint8_t {
     kTooLong,
 };
 
-// Returns the text for messages: an English sentence without its final period.
+// Returns an English sentence without its final period.
 const char* LayoutErrorText(LayoutError error) noexcept;
 
 struct LayoutResult {
     LayoutError error;
     Layout layout;    // with kNone
-    size_t position;  // of the wrong part, and its length; 0 for the whole text
-    size_t length;
+    size_t position;  // where the wrong part begins
+    size_t length;    // of the wrong part; 0 if the whole text is wrong
 };
 
 LayoutResult ParseLayout(const char* text, size_t length) noexcept;
 
-// Writes the description of a layout with a terminator. ParseLayout can read it.
+// Writes a layout's description, NUL-terminated. ParseLayout accepts it.
 inline constexpr size_t kMaxLayoutText = 128;
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
 

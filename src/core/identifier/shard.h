@@ -1,10 +1,10 @@
-// Shards are contiguous ranges of equal size, which together contain all signed 64-bit numbers.
+// Shards cut the signed 64-bit numbers into equal contiguous ranges.
 //
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //
-// Twice as many shards halve each range: shard s becomes shards 2s and 2s + 1. The
-// multiplication is Lemire's range reduction ("Fast Random Integer Generation in an Interval",
-// 2019) and needs 128 bits.
+// If the number of shards doubles, shard s becomes the shards 2s and 2s + 1. The formula is
+// Lemire's range reduction ("Fast Random Integer Generation in an Interval", 2019). Its product has
+// 128 bits.
 
 #pragma once
 
@@ -23,7 +23,7 @@ constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
     return static_cast<int32_t>(uint128_t{ToUnsigned(id)} * static_cast<uint32_t>(shards) >> 64);
 }
 
-// Returns the smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
+// Returns the smallest id of a shard: ceil(shard * 2^64 / shards) - 2^63.
 constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
     RANDFLAKE_ASSERT(shard >= 0 && shard < shards);
     const auto n = static_cast<uint32_t>(shards);

@@ -1,5 +1,5 @@
-// Converts between unsigned numbers and signed ones in the same order, for storage that lacks
-// unsigned types. Both directions add 2^63, which inverts the top bit.
+// Converts between unsigned and signed numbers and keeps their order, because SQL has no unsigned
+// integers. Both functions add 2^63, which inverts the top bit.
 
 #pragma once
 

@@ -1,8 +1,7 @@
-// Computes SipHash-2-4, a pseudorandom function. Without the key, an attacker can neither compute
-// nor invert its values, nor distinguish them from random numbers.
+// SipHash-2-4 is a pseudorandom function: without the key, its values look random.
 //
-// Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. A message
-// consists of words of 8 bytes. The lowest byte of a word comes first, as in the paper.
+// Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. The messages here
+// consist of whole 8-byte words. As in the paper, the lowest byte of a word comes first.
 
 #pragma once
 
@@ -63,12 +62,11 @@ constexpr State Begin(const SipKey& key) noexcept {
 
 }  // namespace siphash
 
-// Hashes a message of `count` words. Messages of different lengths have unrelated values.
 constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t count) noexcept {
     siphash::State state = siphash::Begin(key);
     for (size_t i = 0; i < count; i++)
         state.Absorb(words[i]);
-    // The highest byte of the last word is the message's length in bytes, modulo 256.
+    // SipHash appends a word whose highest byte is the message's length in bytes, modulo 256.
     state.Absorb(uint64_t{count * sizeof *words} << 56);
     state.v2 ^= 0xff;
     state.Rounds(siphash::kFinalRounds);

@@ -1,38 +1,33 @@
 // Defines the protocol of a server: the order in which its processes read and write files, lock,
-// decide and publish. Every process of a server runs this code. The simulation runs the same code
-// in another environment. Environment, below, lists the calls of an environment.
-//
-// Callers:
+// decide and publish. Every process of a server runs this code and passes its Environment (below).
+// The simulation passes another environment. The processes call these functions:
 //
 //   any session        Extend; AddSecrets, DecodeHorizon, AcknowledgeCopy
 //   the lease worker   Ask, Answered; OpenLease, DropNext, Seal
 //   a worker           Looked, once after a start
 //   the postmaster     MakeMemory; Stop, at its exit, when all its children are gone
 //
-// There is one lock, the window lock. A process must have it to
+// The only lock is the window lock. A process holds it to open, extend or seal the window, to
+// change leases, to read or write the state on disk, to change ServerMemory, and to add secrets.
+// The postmaster takes no lock, because it calls MakeMemory and Stop while it has no children.
+// Processes read the slots' words, the window's word and the number of secrets without the lock,
+// because these are atomic. Instead of the leases, they read a copy (ShowLeases).
 //
-//   - open, extend and seal the window, and change leases,
-//   - read and write the state on disk, and change ServerMemory,
-//   - add secrets.
-//
-// A write contains the whole state. Nothing relies on the state before the write has moved the
-// marker. The postmaster cannot take locks, and its calls need none. The words of the slots, the
-// word of the window and the number of secrets are atomic, so processes read them without the lock.
-// Processes without the lock read a copy of the leases (ShowLeases).
+// Each write contains the whole state, and moves the marker before anything relies on the state.
 //
 //   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
 //                        ids: seal the window, write both ends, publish the other range's window
 //   Answered, DropNext   write the leases, publish them
 //   AddSecrets           decide (PlanReload), publish the secrets
-//   Looked               publish when the leases end that this server's coordinators granted
+//   Looked               publish the ends of leases that coordinators on this server granted
 //   Seal                 seal the window and forget the leases; write the exact end, and the leases
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// A process sees an added secret if it reserves a number in a second that was announced after the
-// addition: AddSecrets publishes the ring before it releases the lock, a later holder of the lock
-// publishes the window, and the process reads the ring after it has reserved the number.
+// A number in a window that was announced after AddSecrets is encrypted under the added secret:
+// AddSecrets publishes the ring before it releases the lock, the window is published under a later
+// lock, and a process reads the ring after it reserves the number.
 
 #pragma once
 
@@ -48,24 +43,24 @@
 
 namespace randflake {
 
-// If the wall clock jumps ahead of the clock that never steps by more than this, the server waits
-// for the operator, because it could not take back a window in the far future.
+// If the wall clock has jumped ahead by more than this since the postmaster's start, the server
+// waits for the operator, because it could not take back a window in the far future.
 inline constexpr Seconds kMaxClockJump = 86400;
 
-// After a failed write or read, the next attempt to extend the window follows after this delay.
+// After a failed write or read, the server waits this long before it tries again.
 inline constexpr Ms kRetryInterval = 200;
 
-// Says why the last attempt to open or extend the window failed.
+// The reason why the last attempt to open or extend the window failed.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
-    kNotYet,       // the window may not open before `second`
+    kNotYet,       // it may not open before `second`
     kClockJumped,  // the clock has jumped `jump` seconds ahead
-    kFileFailed,   // the environment has reported a failure
-    kSecrets,  // the state on disk refuses this server's secrets; `second` is the state's last end
-    kNoRange,  // the clock is behind, and no range of node ids may open before `second`
-    kNotLooked,  // a coordinator in a database of this server may have leased its node ids
-    kLeased,     // such a coordinator may have leased them up to `second`
+    kFileFailed,   // reported by the environment
+    kSecrets,      // the state refuses this server's secrets; `second` is its last written end
+    kNoRange,      // the clock is behind, and no range of node ids may open before `second`
+    kNotLooked,    // no worker has looked whether a coordinator here has leased the node ids
+    kLeased,       // a coordinator here has, or may have, leased the node ids up to `second`
 };
 struct WindowTrouble {
     WindowProblem problem;
@@ -75,13 +70,12 @@ struct WindowTrouble {
 
 enum class LeaseOpening : uint8_t {
     kOpened,  // the next lease is the open one now
-    kNotYet,  // there is no next lease, its time has not come, or the disk failed
+    kNotYet,  // there is no next lease, it is early, or the disk failed
     kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
 };
 
-// Collects the decisions of the core outside Server. An environment names this type or another one,
-// and Server creates an object of the named type. In the simulation, each other type breaks one
-// rule.
+// The decisions that Server calls. An environment names the type to use. The simulation has other
+// types, each of which breaks one rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -128,61 +122,58 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster's memory outlasts shared memory. After a crash of a backend, the server must still
-// refuse a clock that has jumped, which only a restart makes it accept. It must also remember a
-// promotion.
+// The postmaster keeps this when a backend crashes and shared memory is lost. So a crash makes the
+// server neither accept a clock that has jumped, which only a restart does, nor forget a promotion.
 struct PostmasterMemory {
-    uint64_t machine_boot[2];  // see WriteRecord; set before the first MakeMemory
+    uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
     bool started;
     Moment started_at;
-    bool began_in_recovery;    // the server may have been promoted since
-    bool after_crash_restart;  // a crash ended the former shared memory
-    uint64_t number;           // WriteRecord::postmaster; 0: none
-    bool locked;               // the postmaster has the directory's lock; see Resumes
+    bool began_in_recovery;    // so it may have been promoted since
+    bool after_crash_restart;  // shared memory was lost in a crash
+    uint64_t number;           // random; 0: none
+    bool locked;               // holds the directory's lock; see Resumes
 };
 
-// The shared memory of a server, except slots and window. If all bytes are zero, the server knows
-// nothing.
+// The shared memory of a server, apart from slots and window. Its bytes are zero at first.
 template <typename Holder>
 struct ServerMemory {
-    // MakeMemory writes these fields, and processes read them without the lock.
+    // MakeMemory writes these fields. Processes read them without the lock.
     bool leased;
-    NodeRanges ranges;  // only the count if node ids are leased
+    NodeRanges ranges;  // if leased, only the number of node ids
     uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
-    // The window lock protects all further fields.
-    bool loaded;        // the server has read the state, so the next fields are valid
-    WindowState state;  // the next write adds its announcement to this state
-    uint64_t run;       // number of the last attempt to write; see WriteRecord
-    uint64_t marked;    // the marker's value, unless another process moved the marker
-    bool dirty;         // the disk lacks state.differs_from
+    // The window lock protects the rest.
+    bool loaded;        // the state on disk was read; the next fields are valid
+    WindowState state;  // the next write starts from this state
+    uint64_t run;       // the number of the last attempt to write; see WriteRecord
+    uint64_t marked;    // the marker's value, unless a process outside this server moved it
+    bool dirty;         // the disk lacks the state's differs_from
 
-    // What the start found on disk, and when a window of static node ids may open; see PlanStart.
+    // What this start found on disk, and when a window of static node ids may open; see PlanStart.
     StateError found;
     WindowState found_state;
     Start start;
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // The range of static node ids in use, and for each range the first second at which the slots
-    // allow a window. While a window is open, the word of the window has this second for the range
-    // in use.
+    // The index of the static range in use, and the first second at which the slots allow a window
+    // of each range. For an open window's range, the window's word has this second instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
-    // After an unproven start the server opens no window of static node ids until a worker has
-    // looked into this server's databases. The worker finds when the leases of each range end:
-    // `free_at` (core/lease/pool_look.h).
+    // After an unproven start, no window of static node ids opens before a worker has looked for
+    // coordinators in this server's databases. It sets `free_at` to the seconds at which the leases
+    // of each range end (core/lease/pool_look.h).
     bool proven;
     bool looked;
     Second free_at[kMaxRanges];
 
     SteadyMs retry_at_ms;  // the server extends no window before this
 
-    Holder holder;           // the window lies in its open lease
-    bool keeps_leases;       // the worker left the leases in the state when it ended
-    uint32_t named_secrets;  // number of secrets in the last request
+    Holder holder;           // the window belongs to its open lease
+    bool keeps_leases;       // the state keeps the leases of a lease worker that has ended
+    uint32_t named_secrets;  // the number of secrets in the last request
 };
 
 struct LeaseQuestion {
@@ -191,17 +182,16 @@ struct LeaseQuestion {
 };
 
 struct ReloadResult {
-    bool state_known;  // false: the server could not read the state and decided nothing
+    bool state_known;  // false if the server could not read the state, and decided nothing
     ReloadPlan plan;   // if it has no error, the server added the secrets
     Reload reload;
-    Second written_end;  // the last end in the state
+    Second written_end;  // the state's last one
 };
 
-// Lists the calls of an environment. In PostgreSQL, an error may leave the calls marked with * by a
-// jump, which releases the lock. Then all changes since the last change of ServerMemory are lost.
-// Such a jump is always safe. Nothing here is virtual, allocates or has destructors.
+// An error can leave the calls marked with * by a jump (longjmp), which releases the lock. This is
+// safe at each of them: ServerMemory stays as it is, and no object here has a destructor.
 
-// The postmaster's calls, without the lock.
+// The postmaster makes only these calls.
 template <typename Env>
 concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
     typename Env::Decisions;
@@ -210,32 +200,30 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with a SlotSet for each layout of numbers.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // Return the tolerated difference of clocks: the present value, and the range since the
-    // postmaster's start.
+    // The tolerated difference of clocks at present, and its range since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * Reports a failure and then returns false.
     { env.WriteState(state) } -> std::same_as<bool>;
-    // * Moves the marker to *mark. If that fails, removes the marker and sets *mark to 0. Returns
-    // false if the marker may still show another mark.
+    // * Writes *mark to the marker. If the write fails, removes the marker and sets *mark to 0.
+    // Returns false if the removal fails too.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
-    // Takes the directory's lock unless a process other than this postmaster and its children has
-    // it. If the argument is true, creates the locked file if it is missing.
+    // Locks the directory unless processes of another postmaster have the lock. If the argument is
+    // true, creates the lock's file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the lock, and whether it is the postmaster and has no
-    // children.
+    // Whether this process holds the window lock, and whether it is a postmaster without children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// These are the further calls of the other processes.
+// The other processes make these calls, too.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // Returns the layout of seconds that windows use.
+    // A layout whose ticks are the seconds of windows.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *
@@ -246,23 +234,22 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Terms() } -> std::same_as<LeaseTerms>;  // duration and skew of leases
     { env.Generates() } -> std::same_as<bool>;    // out of recovery, and with node ids
 
-    // * These report a failure and then return false.
+    // * Both reads report a failure and then return false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
-    // Like ReadState, but creates no files.
+    // Reads without creating files.
     { env.LookAtState(read, error) } -> std::same_as<bool>;
 
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
-    // Return and set, in shared memory, the second up to which this server decodes correctly for
-    // certain. 0 means unknown.
+    // This server decodes identifiers of seconds before this one correctly. 0 means unknown.
     { env.DecodeHorizon() } -> std::same_as<Second>;
     env.SetDecodeHorizon(Second{});
 
-    env.Look();  // causes a call of Looked, soon
+    env.Look();  // makes a worker look, and then call Looked
 
-    // For messages
+    // These calls provide messages and views.
     env.Report(WindowTrouble{});           // * why there is no window
     env.LogStart(plan, state, *error);     // *
     env.LogRange(uint32_t{}, Second{});    // * this range is no longer in use
@@ -282,8 +269,8 @@ public:
 
     // --- the postmaster
 
-    // Initializes new memory. `boot` is as in Stop. Takes the lock before the first child exists;
-    // all children inherit the lock.
+    // Initializes new memory. `boot` is as in Stop. A postmaster of leased node ids locks the
+    // directory before its first child exists, because all children inherit this lock.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});
@@ -304,8 +291,8 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // Writes the exact end of the window of static node ids at a clean stop, after the exit of all
-    // children. The next start finds the same `boot` if nothing changes in between.
+    // At a clean stop, after the exit of all children, writes the exact end of a window of static
+    // node ids. `boot` is what the next start finds if PostgreSQL does not run in between.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -318,8 +305,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Earlier tolerances do not affect the proof, because other servers hold off from a start
-        // after this stop.
+        // Other servers start after this stop, and hold off by the tolerance from then on. So the
+        // proof needs no earlier tolerance of this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -327,10 +314,10 @@ public:
 
     // --- sessions
 
-    // If the clock requires it and no other process does so: opens the window, moves its end, or
-    // continues under the next lease or another range of static node ids. Returns true if any
-    // process has changed the window, so that the caller can try again. Call this only outside
-    // recovery.
+    // Opens the window, moves its end, or continues under the next lease or another range of static
+    // node ids, as the clock requires. Does nothing while another process has the lock. Returns
+    // true if this or another process changed the window, so that the caller tries again. Only
+    // outside recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -342,7 +329,7 @@ public:
         return changed;
     }
 
-    // Adds the new secrets of `list`, whose records are `after`, if PlanReload allows it.
+    // Adds the new secrets of `list` if PlanReload allows it. `after` are the records of `list`.
     ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
@@ -355,11 +342,10 @@ public:
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add a secret that other servers already
-        // use, because it has generated nothing since its start. It checks the state before its
-        // first window opens.
+        // A standby, or a server that lost its secrets, may add a secret that other servers use. It
+        // has issued nothing since its start, and checks the state before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
-        // The state on disk may have leases, too.
+        // The state that was read may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
@@ -383,8 +369,8 @@ public:
         return result;
     }
 
-    // Returns the first second whose identifiers this server may misread, because it lacks a secret
-    // of a coordinator. Returns 0 if the server could not read the state.
+    // Returns the first second whose identifiers this server may misread, because a coordinator
+    // reported that the server lacks a secret. Returns 0 if this is unknown.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -393,8 +379,7 @@ public:
         return second;
     }
 
-    // Records that the operator knows that this directory is a copy. Returns false if the write
-    // fails.
+    // Records that the operator knows that this directory is a copy. Returns false on failure.
     bool AcknowledgeCopy() {
         env_.Lock();
         bool done = EnsureLoaded();
@@ -409,10 +394,8 @@ public:
 
     // --- the worker that looks
 
-    // Records that coordinators in this server's databases may have leased each range up to
-    // `free_at`. The state keeps this second as a written end, so that it counts even after a
-    // proven start. The server has read the state, because it did so before it asked the worker to
-    // look.
+    // Coordinators in this server's databases may have leased the range i up to `free_at[i]`. The
+    // state keeps this second as a written end, so a proven start respects it, too.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -427,8 +410,8 @@ public:
 
     // --- the lease worker
 
-    // Returns the next request to the coordinator, or none while the server cannot read the state,
-    // because the state may have leases. `fresh` is a new random number.
+    // Returns the next request to the coordinator. Returns none if the server cannot read the
+    // state, which may have leases. The caller draws `fresh` at random for each call.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -451,8 +434,8 @@ public:
     }
 
     // Handles the answer to the last request. If a session has added a secret since the request,
-    // only a refusal counts, because a lease without this secret may end after the secret's first
-    // second. Sets `declined` to a lease that the worker must give back.
+    // ignores all answers but a refusal, because a lease may extend beyond the secret's first
+    // second. If the lease is too long, the worker gives it back: `declined` then has it.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -469,7 +452,7 @@ public:
         return outcome;
     }
 
-    // Opens the next lease at its time unless a session has opened it.
+    // Opens the window of the next lease when it is time, unless a session has done so.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -477,8 +460,8 @@ public:
         return opening;
     }
 
-    // Returns the next lease, to be given back as used. The lease stays, and the result is empty,
-    // if a session has just opened it or if the server cannot write the state.
+    // Removes the next lease, and returns what the worker gives back. Returns none, and keeps the
+    // lease, if a session has opened it meanwhile or if the write fails.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -492,7 +475,7 @@ public:
         return release;
     }
 
-    // Returns a copy, so that the worker can decide without the lock.
+    // Returns a copy, which the worker uses without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -500,9 +483,9 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases. Returns the leases with the last second in which
-    // this server used each. The state keeps the leases unless the worker gives them back, and the
-    // worker gives back no lease that the state may keep.
+    // Seals the window and forgets the leases. The state keeps the leases unless `gives_back`.
+    // Returns the leases that the worker may give back, each with the second up to which the server
+    // has used it. Returns none if the state may keep them.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -522,7 +505,7 @@ public:
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
         }
-        // Earlier use of the node ids by this data directory counts too.
+        // A lease counts as used up to the end that this directory wrote for its node ids.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (!struck)
                 *release = {};
@@ -547,8 +530,8 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // Returns the last second of the open window in which a number is reserved, or the second
-    // before the window.
+    // Returns the last second of the open window in which a process reserved a number. If there is
+    // none, returns the second before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -579,7 +562,7 @@ private:
                                      memory().held_off_until);
     }
 
-    // A server that does not generate has no state, so this creates no files.
+    // Does not create a state, because a server that does not generate needs none.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -624,9 +607,8 @@ private:
         return outcome;
     }
 
-    // Returns the next end of a lease's window: as far ahead of the clock as with static node ids,
-    // but at most LatestEnd. Returns 0 if the end may not move, right after a failure or while the
-    // server cannot read the state.
+    // Returns the next end of a lease's window: kWindowSeconds ahead of the clock, but at most
+    // LatestEnd. Returns 0 right after a failure, or if the server cannot read the state.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
@@ -636,12 +618,12 @@ private:
         return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
     }
 
-    // Moves the window's end within the open lease, or opens the window of a resumed lease.
+    // Moves the window's end within the open lease. Opens the window if the lease was resumed.
     bool ExtendLease() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Window window = CurrentWindow();
         const Lease& open = memory().holder.open();
-        // Another process has moved the end, or the clock has stepped back.
+        // Another process has moved the end, or the clock was set back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
         const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
@@ -663,8 +645,8 @@ private:
                });
     }
 
-    // Opens the window of the next lease when the open lease has ended. The window starts after all
-    // seconds that this data directory has announced for these node ids.
+    // After the end of the open lease, opens the window of the next lease. The window starts at or
+    // after every written end of the next lease's node ids.
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
@@ -704,7 +686,7 @@ private:
         const Second limit = SecondsEnd(env_.layout());
         if (now < Second{0} || now >= limit)
             return false;
-        // Another process has moved the end, or the clock has stepped back.
+        // Another process has moved the end, or the clock was set back.
         if (!window.closed() && now + 1 < window.end)
             return memory().ranges.count == 1 || LeaveRange(window, now);
         const Second end = Earlier(now + kWindowSeconds, limit);
@@ -745,7 +727,7 @@ private:
         env_.ShowRanges(memory().range, opens_at);
     }
 
-    // Returns the range to use when the present range is too far ahead of the clock. Returns the
+    // Returns the range to use if the range in use is too far ahead of the clock. Returns the
     // number of ranges if no range may open.
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
@@ -762,15 +744,15 @@ private:
         return none;
     }
 
-    // Opens a window of the range used last if there is no window. If the clock is so far behind
-    // the written end of this range that it must have been set back, opens another range.
+    // If there is no window, opens a window of the range used last. Uses another range if the clock
+    // is so far behind the last range's written end that it must have been set back.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
         uint32_t range = memory().range;
         const bool looked = memory().proven || memory().looked;
         if (!looked)
-            env_.Look();  // while the hold-off lasts
+            env_.Look();  // during the hold-off
         const Second opens_at = RangeOpensAt(range);
         if (!MayOpen(opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
             const Ms behind = InMs(opens_at - now - kWindowSeconds);
@@ -792,8 +774,8 @@ private:
         return OpenRange(range, now, memory().state);
     }
 
-    // If a window is open and its end is not near: continues under another range if the clock is
-    // behind the last used second by more than the tolerance. Returns false if the attempt failed.
+    // Continues under another range if the clock is behind the last used second by more than the
+    // tolerance. The window must be open, and its end not near. Returns false if this fails.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -804,8 +786,8 @@ private:
         const uint32_t range = AnotherRange(now);
         if (range == memory().ranges.count)
             return false;
-        // The window is closed from here on. If the write fails or does not return, the end of the
-        // former window stays announced on disk.
+        // From here on no window is open. If the write fails or does not return, the former
+        // window's announcement stays on disk.
         const Second sealed = SealSlots();
         memory().earliest[memory().range] = CurrentWindow().earliest();
         WindowState next = memory().state;
@@ -813,7 +795,7 @@ private:
         return OpenRange(range, now, next);
     }
 
-    // Opens a window of this range; `next` is the known state of all ranges.
+    // Opens a window of this range. `next` is the state without this window.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
@@ -835,8 +817,7 @@ private:
         return true;
     }
 
-    // Returns the time that the wall clock would show if nobody had set it since the postmaster's
-    // start.
+    // Returns what the wall clock would show if it had not been set since the postmaster's start.
     WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
         return started.wall_ms + (now.uptime_ms - started.uptime_ms);
@@ -844,7 +825,7 @@ private:
 
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
-    // Reads the state from disk, once after a start. Returns false if the server cannot read the
+    // Reads the state on disk once after a start. Returns false if the server cannot read the
     // state, or if the state refuses the secrets.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
@@ -878,8 +859,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // The next write omits the leases that this start does not resume, because the directory
-        // may be a copy whose original has them.
+        // The state keeps only the leases that this start resumes. If this directory is a copy, the
+        // original may still use the other leases.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -890,7 +871,8 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // A coordinator's report from before this read is newer than the state.
+        // A coordinator's report from before the server could read the state is newer than the
+        // state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -916,8 +898,8 @@ private:
         ShowRanges();
     }
 
-    // The tolerated difference of clocks may have changed since the server read the state. A change
-    // before the first window counts like a change before the start.
+    // If the tolerated difference of clocks has changed since the server read the state, plans the
+    // start again with the larger range.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());
@@ -930,8 +912,8 @@ private:
         TakeTimes(plan);
     }
 
-    // The only function that writes the state. The state becomes durable, then the marker shows the
-    // state, and then processes may rely on it.
+    // Only this function writes the state. First the state becomes durable, then the marker shows
+    // its number, and then processes may rely on the state.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
@@ -940,7 +922,8 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // By the lock, another postmaster sees whether processes of this one still run.
+        // With the directory's lock, the next postmaster knows whether this one's processes still
+        // run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -963,14 +946,14 @@ private:
         return true;
     }
 
-    // The only function that begins or extends a window. The window's end is already on disk.
+    // Only this function opens or extends a window. The window's end is already on disk.
     void Publish(const NodeRange& nodes, const Window& next) {
         const Window before = CurrentWindow();
         const bool opens = before.closed() || next.start != before.start;
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        // `marked` is 0 if the environment could not move the marker, and removed it.
+        // `marked` is 0 if the marker could not be written and was removed.
         RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
@@ -985,11 +968,10 @@ private:
         }
     }
 
-    // The only function that changes leases. `change(&holder, &window)` changes copies, and returns
-    // whether to keep them. The server writes the result at once. A changed window, its leases, and
-    // removals by `kStrikes` take effect only after a successful write. After a failed write, other
-    // changes stay in memory for the next write, and no window relies on them before. Returns false
-    // if nothing changed.
+    // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
+    // whether to keep them. The server then writes the leases. If the write fails, a change of the
+    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory for the next
+    // write, and no window relies on it before that. Returns false if there was no effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
@@ -1008,7 +990,7 @@ private:
             return false;
         if (moved)
             Publish(holder.open().nodes, window);
-        // An open lease never gets shorter, and the window stays within its lease.
+        // An open lease never ends earlier than promised, and the window stays within its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);

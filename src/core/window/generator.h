@@ -1,18 +1,16 @@
-// The generator computes the next reservation of raw numbers from a slot's word, the clock and the
-// window. It has no state: callers pass the atomic words to Reserve.
+// The generator reserves raw numbers. It keeps no state: callers pass the slots and the window.
 //
-// A slot is an atomic word: the last raw number reserved under a node id. As long as the slot keeps
-// its node id, the word only grows. So exactly one compare-and-swap moves the word past a number,
-// and this reserves the number. The window is the range of seconds [start, end) that this server
-// owns for its node ids. The generator reserves only numbers with ticks in the window.
+// A slot is one atomic word: the last raw number reserved under one node id. While the slot keeps
+// its node id, the word only grows. So only one compare-and-swap moves the word past a given
+// number, and its process has reserved this number. The window is a half-open range of seconds
+// [start, end) that this server owns for its node ids. The generator reserves only numbers of these
+// seconds.
 //
-// A server has a set of slots for each family of identifiers. All sets have the same node ids and
-// the same window. Each family has its own layout, and so its own numbers. A second consists of
-// whole ticks (layout.h), so each tick is inside the window or outside in every layout. If the node
-// ids or the time of a window do not fit in a layout, its slots contain kEmptySlot, and the
-// generator reserves nothing from them.
+// A server has one set of slots for each family of identifiers. All sets have the same node ids and
+// the same window, but each has its own layout. If a layout cannot hold the window's node ids or
+// seconds, the words of its slots are kEmptySlot, and the generator reserves nothing from them.
 //
-// Reserve and ChangeWindow follow this protocol:
+// Protocol between Reserve and ChangeWindow:
 //
 //   Reserve                            ChangeWindow (one caller at a time)
 //     load word                          store window: closed
@@ -20,28 +18,26 @@
 //     load window                        store window: [start, end)
 //     compare-and-swap word
 //
-// Reserve loads the word before the window. If ChangeWindow stores another word after this load,
-// the compare-and-swap fails. If Reserve loads the new word, it then loads the closed or the new
-// window. So wherever Reserve and ChangeWindow pause, a number lies in the window that is in force
-// at its reservation. To move the end of an open window, its only caller stores the window once.
+// Reserve loads the slot's word first. If ChangeWindow stores another word later, the
+// compare-and-swap fails. If Reserve has loaded the new word, it then loads a closed window or the
+// new one. So every reserved number is in the window in force at its reservation, wherever the two
+// functions pause. To move an open window's end, the caller stores the window's word once.
 //
-// Reserve is safe against ABA only if the word of a slot never repeats. So windows never go back in
-// time: ChangeWindow refuses a window that starts before earliest() of the last window, even if
-// that window is closed. Otherwise the word with which a window begins (the last number of the tick
-// before it) could equal a word of a former window. Then a Reserve that had paused since that
-// window would succeed.
+// The compare-and-swap is safe against ABA only if a slot never has the same word twice.
+// ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
+// back in time, this word could equal a word of a former window, and a Reserve that paused since
+// then would succeed. So ChangeWindow refuses a window that starts before earliest() of the last
+// window.
 //
-// After a seal, the next window starts two or more seconds after the last second used. So it begins
-// with a word of a later second than all words of the sealed window, and than the word with which
-// that window began.
+// SealWindow makes the next window start two or more seconds after the last second used. So the
+// slot's word before the next window is later than every word that the slot had before.
 //
-// The rule holds for each node id separately, because a word contains its node id. So a server that
-// uses several ranges of node ids in turn remembers earliest() for each range. When the server
-// changes the range, it may go back in time, but not to a used second of the new range. Then a
-// window may repeat under other node ids. A Reserve that paused during the change holds a word of
-// the former node ids, so its compare-and-swap fails with any window.
+// This order applies to each node id separately, because a slot's word contains the node id. A
+// server that uses several ranges of node ids in turn keeps the earliest second of each range. When
+// it returns to a range, the window may go back in time, but never to a former second of that
+// range. A Reserve that paused meanwhile has a former word, and fails whatever window it loads.
 //
-// kEmptySlot may repeat: the generator reserves nothing from it.
+// kEmptySlot may repeat, because the generator reserves nothing from it.
 
 #pragma once
 
@@ -57,14 +53,13 @@ struct Window {
     Second start;
     Second end;  // exclusive
 
-    // Returns a closed window. The next window starts at this second or later.
+    // Returns a closed window. The window after it starts at `next` or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
-    // Returns the earliest start of the next window, whether this one is closed or not.
+    // Returns the earliest start of the next window, whether this window is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // Returns start and end in two unsigned halves of 32 bits, which can hold every second of an
-    // identifier.
+    // Each half of the word has 32 unsigned bits, which hold the second of every identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
         RANDFLAKE_ASSERT(end.count == static_cast<uint32_t>(end.count));
@@ -76,9 +71,9 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// A slot without a window has this word: in new shared memory, after SealWindow, and if a layout
-// cannot hold the window. No slot reaches or begins with this number, because windows start at tick
-// 1 or later and a sequence has at least one bit.
+// A slot without a window has this word: in new shared memory, after SealWindow, and if the layout
+// cannot hold the window. No slot of a window has this word, because windows start at tick 1 or
+// later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -103,12 +98,11 @@ struct Reservation {
     Window window;      // the window that decided
 };
 
-// Computes the reservation after the slot's `word`: 1 to `wanted` numbers of one tick, or none.
+// Computes the reservation that follows the slot's `word`: 1 to `wanted` numbers of one tick, or
+// none. If the clock is behind the slot's tick, the reservation continues in the slot's tick. So no
+// number repeats, and a small step back of the clock does no harm.
 //
-// If the clock is behind the slot's tick, the slot continues in its own tick. So used numbers
-// cannot repeat, and a small step back of the clock causes no wait.
-//
-// Always inline, so that the compiler optimizes each constexpr layout.
+// The function is always inlined so that the compiler folds a constexpr layout away.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              Tick now, Window window,
                                                              uint32_t wanted) noexcept {
@@ -135,7 +129,7 @@ struct Reservation {
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
-        // ChangeWindow stored this word. Numbers are left, but the window has not started yet.
+        // ChangeWindow stored this word, and the window has not started.
         reservation.outcome = Outcome::kBeforeWindow;
         return reservation;
     } else {
@@ -164,14 +158,13 @@ struct Reservation {
     return reservation;
 }
 
-// Returns whether a reservation is so near the end of its window that the server should extend the
-// window.
+// Returns whether the server should extend the window, because its last second has begun.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Returns whether the clock is so far behind the slot or the window that the server may use another
-// range of node ids.
+// Returns whether the clock is more than `skew` behind the reservation, or behind the tick or the
+// window that prevented it. The server may then use another range of node ids.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -184,15 +177,15 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
     return behind > 0 && Ms{behind.count * layout.unit} > skew;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Lock-free. Any
-// number of processes may call Reserve at the same time, and one may call ChangeWindow.
+// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Needs no lock:
+// any number of processes may run Reserve while one process runs ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
                     uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // This reads the clock after the word. So if `now` is before the word's tick, the clock has
-        // stepped back.
+        // Reads the clock after the word. So a `now` before the word's tick shows that the clock
+        // stepped back, and not that this process was slow.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
@@ -204,19 +197,19 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to the word with which a slot begins a window: all earlier ticks count as used.
-// Returns false if the layout cannot hold the node id, or if the window begins before tick 1 or
-// after the last tick.
+// Sets *word to a slot's word before it uses the window: the last number of the tick before the
+// window. Returns false if the window starts before tick 1 or after the layout's last tick, or if
+// the node id does not fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Returns why Reserve found kNoWord: true if the layout cannot hold the window, false if the window
-// was changing. The layout can hold the window if it can hold `last_node`, the last node id that
-// the slots may get. Otherwise the window was open all the time if it is the same before and after.
-// Only with several ranges of node ids might it have repeated in between.
+// Returns why Reserve found no word: true if the layout cannot hold the window, false if the window
+// was changing. `last_node` is the last node id that the slots may get. Loads the window before and
+// after the slot's word: if both are the same, the window was open in between unless windows
+// repeat. They never repeat under leases or with one range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -227,8 +220,7 @@ bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWor
            !WordBefore(layout, Window::FromWord(seen), last_node, &word);
 }
 
-// Describes the slots of one layout: `slot(i)` is the atomic word of slot i, for i below
-// layout.Slots().
+// `slot(i)` returns the atomic word of the layout's i-th slot, for i below layout.Slots().
 template <typename SlotAt>
 struct SlotSet {
     const Layout& layout;
@@ -237,10 +229,11 @@ struct SlotSet {
 template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
-// Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
-// gets no words if its layout cannot hold the window and all node ids. If no set can hold them, or
-// if the new window starts before earliest(), closes the window and returns false. Only one process
-// may call this at a time. The server must never have used this window with these node ids before.
+// Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
+// 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
+// layout can, or if `next` starts before earliest(), closes the window and returns false. Only one
+// process may call this at a time. The server must never have had `next` with these node ids
+// before.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
@@ -268,8 +261,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second of a window in which a slot with this word has used numbers. If the slot
-// has used none, returns the second before the window.
+// Returns the last second in which a slot with this word reserved numbers of the window. If it
+// reserved none, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
@@ -281,10 +274,9 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 
 inline constexpr Second kNotUsed{-1};
 
-// Closes the window, so that no set reserves further numbers in it. Returns the last second in
-// which a number of the window was reserved, or kNotUsed. A concurrent compare-and-swap either
-// succeeds before and counts, or fails. Call this with the same sets as ChangeWindow; only one
-// process may call either at a time.
+// Closes the window for all sets. Returns the last second in which a number was reserved in the
+// window, or kNotUsed. A concurrent compare-and-swap either came first and counts, or fails. Only
+// one process may call this or ChangeWindow at a time. `sets` must be the same as for ChangeWindow.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

@@ -1,5 +1,3 @@
-// Encodes and decodes the state. Decides by it about a start, a reload and a change of range.
-
 #include "core/window/window_state.h"
 
 #include <array>
@@ -28,7 +26,7 @@ constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
-// The table has the CRC-32C of each byte. The reflected polynomial is 0x82f63b78 (RFC 3720, 12.1).
+// The CRC-32C of each byte, with the reflected polynomial of RFC 3720, section 12.1.
 constexpr auto kCrcOfByte = [] {
     std::array<uint32_t, 256> table{};
     for (uint32_t byte = 0; byte < 256; byte++) {
@@ -46,7 +44,7 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     return ~crc;
 }
 
-// Writer and Reader write and read fields of 8 and 4 bytes, the least significant byte first.
+// Writer and Reader visit fields of 8 and 4 bytes, the least significant byte first.
 class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
@@ -98,7 +96,7 @@ private:
     bool valid_ = true;
 };
 
-// Visits the fields between the version and the checksum, in the order of their bytes.
+// Visits the fields between the version and the checksum in their order on disk.
 template <typename Visitor, typename State>
 void VisitFields(Visitor* visitor, State& state) {
     visitor->Half(state.end_count);
@@ -159,7 +157,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     return secrets.count <= kMaxGenerations;
 }
 
-// Returns whether the seconds of the secrets increase, whatever follows the last secret.
+// Returns whether the seconds of the secrets increase. Ignores the unused records.
 [[maybe_unused]] constexpr bool InOrder(SecretRecords secrets) {
     for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
         secrets.records[i] = {};
@@ -427,7 +425,6 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
 
 }  // namespace
 
-// Returns the first second that begins after this instant.
 static Second SecondAfter(WallMs instant) {
     return Min(Max(SecondOf(instant) + 1, Second{0}), kMaxEnd);
 }
@@ -444,7 +441,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
     if (before.count == 0 || after.count == 0)
         return SecretsChange::kNone;
-    // This is the number of generations that own seconds before the end, at least 1.
+    // Returns the number of secrets that begin before `end`. The first secret always counts.
     const auto begun = [end](const SecretRecords& secrets) {
         uint32_t count = 1;
         while (count < secrets.count && secrets.records[count].from < end)
@@ -494,7 +491,7 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
             if (after.records[i].from < earliest)
                 return {ReloadError::kTooEarly, i, earliest};
     }
-    // Resumed leases were granted under the state's secrets.
+    // The coordinator granted the resumed leases under the state's secrets.
     if (state != nullptr && CompareSecrets(state->secrets, after, Max(end, reload.leases_end)) ==
                                 SecretsChange::kRefused)
         return {ReloadError::kRefused, 0, {}};
@@ -524,7 +521,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
-    // A server without a secret keeps the secrets of the state.
+    // A server without secrets keeps the secrets of the state.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
             DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);

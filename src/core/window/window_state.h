@@ -1,17 +1,15 @@
-// Encodes the state that a server keeps about its windows, and makes the decisions that depend on
-// it.
+// A server keeps the state of its windows on disk. This file encodes the state, and decides by it.
 //
-// For each range of node ids the state has a second ("written end") before which this data
-// directory may have issued identifiers. The server writes the state before it uses the window that
-// the state announces. So this data directory never issues an identifier under these node ids at or
-// beyond the written end, even if the server crashes.
+// For each range of node ids, the state has a second called the written end. This data directory
+// has issued identifiers under these node ids only in earlier seconds. This holds even after a
+// crash, because the server writes the end of a window before it uses the window.
 //
-// Since then, other servers may have issued identifiers under the same node ids: a copy of the
-// directory, a server promoted in place of this one, a server configured with these node ids, or
-// this directory before somebody rolled its disk back. The state cannot know of those servers. But
-// each of them stopped before this server started, and all clocks differ by less than the tolerated
-// difference. So a start holds off for this difference, unless the state proves that no other
-// server ran in between; see PlanStart.
+// Other servers may have issued identifiers under the same node ids: a copy of the directory, a
+// server promoted in place of this one, a server configured with these node ids, or this directory
+// before its disk was rolled back. The state does not show this. But each of these servers stopped
+// before this one started, and all clocks differ by less than the tolerated difference. So after a
+// start, the server opens no window until this difference has passed. This wait is the hold-off.
+// The server skips it if the state proves that no other server ran in between; see PlanStart.
 
 #pragma once
 
@@ -38,8 +36,7 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// The static node ids of a server form consecutive ranges of one size. ChooseRange chooses the
-// range to use.
+// A server's static node ids: consecutive ranges of one size. The server uses one range at a time.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -53,7 +50,7 @@ struct NodeRanges {
         RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
         return {first.first, count * first.count};
     }
-    // Returns the index of this range, or `count` if there is no such range.
+    // Returns the range's index, or `count` if there is no such range.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
         while (i < count && At(i) != nodes)
@@ -64,13 +61,14 @@ struct NodeRanges {
 
 struct WrittenEnd {
     NodeRange nodes;
-    Second end;  // the first second that no window has announced
+    Second end;  // the first second not announced
 
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
 
-// Identifies a file: a copy has another inode, or an inode made at another instant. A restart of
-// the machine can change device numbers, so they count only without birth times.
+// Distinguishes a file from its copies: a copy has another inode, or an inode of another birth
+// time. A restart of the machine can change device numbers, so they count only if the file system
+// has no birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -87,24 +85,22 @@ struct Origin {
     friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-// Holds what other servers may know of a secret: its fingerprint (pg/secret/secret.h) and its first
-// second, which is 0 for the first secret.
+// Other servers may see these parts of a secret. The fingerprint is defined in pg/secret/secret.h.
 struct SecretRecord {
     uint64_t fingerprint;
-    Second from;
+    Second from;  // the secret's first second; 0 for the first secret
 
     friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
 };
 
-// Lists the records of a ring, oldest first.
-struct SecretRecords {
-    uint32_t count;  // 0 without a secret
+struct SecretRecords {  // of a ring, oldest first
+    uint32_t count;     // 0 without a secret
     SecretRecord records[kMaxGenerations];
 };
 
-// Write fingerprints as text for people, coordinators and databases: 16 lower-case hexadecimal
-// digits each. Blanks separate the secrets of a ring. The second and later secrets also have "@"
-// and the Unix second at which they begin. The functions write a terminator and return the length.
+// These functions write fingerprints as NUL-terminated text and return its length. A fingerprint
+// has 16 lower-case hexadecimal digits. Blanks separate the secrets of a ring. After the digits of
+// each later secret follow "@" and the Unix second at which the secret begins.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -113,45 +109,42 @@ size_t FormatFingerprints(const SecretRecords& records, char buffer[kMaxFingerpr
 
 enum class SecretsChange : uint8_t {
     kNone,     // does not affect issued identifiers
-    kOther,    // all secrets differ: issued identifiers no longer decode
+    kOther,    // entirely other secrets: issued identifiers no longer decode
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// Decides what happens to identifiers of the seconds before `end`, issued under the ring `before`,
-// if the server continues under the ring `after`. Up to `end` both rings must be the same. Later
-// generations may be added, removed or moved. A server that never changed its secret may get an
-// entirely different one.
+// Decides whether a server may replace the ring `before` by the ring `after`. The server may have
+// issued identifiers of seconds before `end`. The secrets of these seconds must stay the same, and
+// later secrets may change. Only a server with a single secret may get an entirely different one.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// Returns the second from which the ring `after` lacks a secret, or 0 if it lacks none. The ring
-// `before` lacked a secret from the second `differs_from` on. If the two rings differ from that
-// second on, returns 0: only a coordinator knows whether the new secret is the right one.
+// Returns the second from which the ring `after` lacks a secret, or 0. The ring `before` lacked a
+// secret from `differs_from` on. If `after` has a new secret that begins at `differs_from`, returns
+// 0, because only a coordinator knows whether this secret is the right one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Returns whether a server that lacks a secret from the second `decode_horizon` on certainly reads
-// this number correctly. Numbers that stand for seconds belong to the first secret.
+// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether its decoded
+// number `raw` is still right. A number that stands for a second belongs to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
-// Describes the request to continue a running server under the ring `after` instead of `before`.
+// A running server is to continue under the ring `after` instead of the ring `before`.
 struct Reload {
-    SecretRecords before;  // none: the server lost its secrets in a crash
+    SecretRecords before;  // none if the server lost its secrets in a crash
     SecretRecords after;
-    bool issues;        // the server issues identifiers, or would if a session asked
+    bool issues;        // whether the server makes identifiers, or would on request
     bool leased;        // under leased node ids
-    Second leases_end;  // the last end of its leases, if `leased`
+    Second leases_end;  // under leased node ids: the last end of its leases
 
-    // These are the latest time that this server's clock has shown, and the tolerated difference of
-    // clocks.
-    WallMs wall_ms;
-    Ms skew;
+    WallMs wall_ms;  // the latest time that this server's clock has shown
+    Ms skew;         // the tolerated difference of clocks
 
-    // Returns whether the state on disk must show that no server has used the new secrets.
+    // Returns whether the decision needs the state on disk.
     constexpr bool NeedsState() const {
         return issues && before.count > 0 && after.count > before.count;
     }
@@ -170,8 +163,7 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The smallest and the largest tolerated difference of clocks, a setting that can change while a
-// server runs.
+// The smallest and largest tolerated difference of clocks, because the setting can change.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -184,51 +176,49 @@ struct SkewRange {
     friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
 };
 
-// The written end is this far ahead of the clock's second. A crash wastes at most these seconds.
-// The server extends the window in the window's last second, so it writes every two seconds.
+// A window ends at most this far ahead of the clock, so a crash makes at most this many seconds
+// unusable. The server extends the window in its last second, and so writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// A state remembers this number of ranges of node ids, the current one first. If a data directory
-// uses more, the last two ranges that are not configured become one range that covers both.
+// A state has the ends of this many ranges of node ids, the range in use first. If a data directory
+// has used more, the last two ranges that are not configured merge into one range.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
-// Describes a clean stop of a server with static node ids.
+// A clean stop of a server with static node ids.
 struct Stop {
-    // This combines the machine's boot, from which uptime counts, with the location of the last
-    // checkpoint. Every run of PostgreSQL moves that location, even without this library. 0 means
-    // unknown.
+    // Combines the machine's boot with the position of the last checkpoint. Every run of PostgreSQL
+    // in the directory changes this position, even a run without this library. 0 means unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
-    NodeRange nodes;  // all configured node ids; none: the state records no stop
+    NodeRange nodes;  // all configured node ids; none if the state has no stop
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// Describes an attempt to write the state. A run lasts as long as its shared memory. It numbers its
-// attempts upwards from a random number. Failed attempts count too, because their writes may become
-// visible later. When the state is durable, and before anything relies on it, the server writes the
-// number to the marker. While the marker shows `mark` or still `follows`, everything in use relies
-// on this state or an earlier one.
+// Describes one attempt to write the state. Each run, from the creation of shared memory to its
+// end, numbers its attempts from a random number. Failed attempts have a number too, because their
+// state may become visible later. When the state is durable, and before anything relies on it, the
+// server writes `mark` to the marker. While the marker shows `mark` or `follows`, everything in use
+// relies on this state or an earlier one.
 struct WriteRecord {
-    uint64_t mark;     // the attempt's number; 0: the state counts as missing
-    uint64_t follows;  // the marker's former value, or 0
+    uint64_t mark;     // this attempt's number; 0 if there is none
+    uint64_t follows;  // the marker's former value; 0 if there is none
 
     uint64_t postmaster;  // the random number of this run's postmaster
-    uint64_t boot[2];     // the machine's boot; 0: the postmaster lacked the directory's lock
+    uint64_t boot[2];     // of the machine; 0: the postmaster lacked the directory's lock
     UptimeMs uptime_ms;   // at the attempt
 
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
 };
 
-// Reads the marker of a directory (pg/window/run_marker.h): 8 bytes with the number of the last
-// write, in the machine's byte order because the marker stays on the machine. Returns 0 if it is
-// malformed.
+// The marker of a directory (pg/window/run_marker.h) contains the `mark` of the last write in the
+// machine's byte order, because the marker never leaves the machine. Returns 0 if it is malformed.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// The holder chooses a random number for each acquisition. Only the holder of a lease knows both
+// The holder draws this random number for each acquisition. Only the holder of a lease knows both
 // this number and the lease's id.
 struct Incarnation {
     uint64_t words[2];
@@ -236,7 +226,7 @@ struct Incarnation {
     friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
 };
 
-// The holder keeps its leases in this form, in memory and on disk; see core/lease/lease_holder.h.
+// The holder of a lease keeps it in this form in memory and on disk; see core/lease/lease_holder.h.
 struct Lease {
     int64_t id;  // 0: no lease
     Incarnation incarnation;
@@ -245,86 +235,83 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // The holder asked the coordinator at `asked_at_ms`. A lease that started at this moment would
-    // end at `lasts_until_ms`. The lease may start later, so it ends at that time or later by every
-    // clock.
+    // The lease would end at `lasts_until_ms` if it had started when the holder asked for it. It
+    // may have started later, so by every clock it ends at `lasts_until_ms` or later.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
     friend constexpr bool operator==(const Lease&, const Lease&) = default;
 
-    // Returns the time from the last grant or renewal to the lease's end.
+    // Returns the time from the last acquisition or renewal to the lease's end.
     constexpr Ms length() const noexcept {
         RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
         return lasts_until_ms - asked_at_ms;
     }
 };
 
-// A holder has at most the lease whose node ids are in use, and the next lease.
+// A holder has up to two leases: the open lease, whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses the boot id of Linux: a lower-case UUID and a line break. Returns zeros if it is
-// malformed.
+// Parses Linux' boot id, a lower-case UUID and a line break. Sets `boot` to zeros if malformed.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;
-    SecretRecords secrets;  // the secrets of the server that wrote this
-    // A coordinator said that this server lacks a secret from this second on. 0: it lacks none. See
-    // DiffersFrom.
+    SecretRecords secrets;  // of the server that wrote this state
+    // A coordinator reported that this server lacks a secret from this second on; 0 if none did.
     Second differs_from;
-    SkewRange skew;  // since the start of the server that wrote this; after a stop,
-                     // skew.smallest_ms is the value at the stop
-    Stop stop;       // if there is one, ends[0] is exact
+    // The range since the start of the server that wrote this state. If the state has a stop,
+    // `smallest_ms` is the value at the stop.
+    SkewRange skew;
+    Stop stop;  // of the server that wrote ends[0]; this end is then exact
     WriteRecord write;
-    // The run that wrote this state was granted these leases, or resumed them. Up to the end of
-    // each lease, `secrets` are the secrets of its grant.
+    // The run that wrote this state acquired or resumed these leases. The coordinator granted them
+    // under `secrets`, apart from secrets that begin after the lease.
     Lease leases[kMaxLeases];
-    // The hold-off of this directory's last unproven start ended before this second. Other servers
-    // may have used the same node ids in earlier seconds.
+    // The first second after the hold-off of this directory's last unproven start. Other servers
+    // may have used this server's node ids in earlier seconds.
     Second floor;
-    // A start found at this second that this directory is a copy. The value stays until the
-    // operator acknowledges the copy. A start in a further copy sets it again. 0 means that there
-    // is no such copy.
+    // At this second a start found that this directory is a copy; 0 if none did. The operator
+    // resets this by acknowledging the copy. A start in another copy sets it again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
-    // Returns the first second that this state allows for all of these node ids.
+    // Returns the latest written end of these node ids.
     Second EndFor(const NodeRange& nodes) const noexcept;
 
     // Returns the first second at which a window of these static node ids may open.
     Second OpensAt(const NodeRange& nodes) const noexcept;
 
-    // Returns the first second after all identifiers of this state, under any node ids.
+    // Returns the latest written end of all node ids.
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
-    // Puts the end of the window into ends[0]. Call this and write the state before you open a
-    // window of these node ids, or move its end. A new window begins at or after every end written
-    // for its node ids. `configured` are the server's ranges, whose ends never merge.
+    // Sets ends[0] to the window's end. The caller writes the state before it opens the window of
+    // these node ids or moves its end. A new window begins at or after every written end of its
+    // node ids. `configured` are the server's ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
-    // Records that others may have used these node ids before `end`.
+    // Records that other servers may have used these node ids before `end`.
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
-    // Call this and write the state after the last announced window, if nothing was or will be used
-    // in it from `end` on (0: nothing at all). Takes back only the announcement of this window.
+    // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
+    // function lowers an end. The window must be sealed, and no number of it from `end` on used. 0
+    // means that the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
-    // Only TakeBack lowers an end, and never below the end that was written when the window opened.
-    // These two fields belong to the last announced window, whose end is ends[0]. They exist only
-    // in memory, so a state read from disk takes nothing back.
-    Second announced_start{};  // 0: no announcement, or the server took it back
+    // These fields describe the last announced window, whose end is ends[0]. They exist only in
+    // memory, so TakeBack has no effect on a state read from disk.
+    Second announced_start{};  // 0 after TakeBack, or without an announced window
     Second end_before{};       // the written end of its node ids when the window opened
 
-    // Returns the index of the end for these node ids. Makes room for it if it is new.
+    // Returns the index in `ends` of these node ids. Makes room for them if they are new.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// The file has a head, secrets, leases, written ends and a checksum. Unused bytes are zero.
+// The file contains a head, secrets, leases, written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -342,18 +329,17 @@ enum class StateError : uint8_t {
     kWrongContent,  // the checksum is right, the content impossible
 };
 
-// Returns the text for messages: English without a final period.
+// Returns an English text without a final period.
 const char* StateErrorText(StateError error) noexcept;
 
-// The bytes are little-endian. The last four are the CRC-32C (RFC 3720, appendix B.4) of all
-// others.
+// The bytes are little-endian. The last four are the CRC-32C (RFC 3720, appendix B.4) of the rest.
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// Names what a start found on disk, for the log; see PlanStart.
+// The log says what a start found on disk.
 enum class Finding : uint8_t {
-    kOwn,            // the state of this directory
-    kFirstUse,       // no server has made identifiers in the directory
+    kOwn,            // this directory's own state
+    kFirstUse,       // no server ever used the directory for identifiers
     kUnreadable,     // corrupt, truncated or lost
     kOtherSystem,    // another system identifier
     kOtherTimeline,  // promotion or point-in-time recovery
@@ -368,109 +354,104 @@ struct Moment {
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;            // all configured node ids; none if the server leases
-    uint32_t leased_nodes = 0;  // number of node ids that it leases; 0: none
+    NodeRange nodes;            // all configured node ids; none if node ids are leased
+    uint32_t leased_nodes = 0;  // how many node ids the server leases
 
-    // True after a crash that ended shared memory, when the same postmaster runs the directory
-    // again.
+    // A crash ended shared memory, and the same postmaster starts again.
     bool after_crash_restart = false;
 
-    // `boot` is as in Stop. The hold-off counts from this uptime and wall clock; see SetTime.
-    uint64_t boot[2];
-    UptimeMs uptime_ms;
+    uint64_t boot[2];    // as in Stop
+    UptimeMs uptime_ms;  // the moment from which the hold-off counts; see SetTime
     WallMs wall_ms;
 
-    uint64_t marked;  // the mark of the last write in this boot; 0: unknown
-    SkewRange skew;   // tolerated difference of clocks since the start of the server
+    uint64_t marked;  // the mark of the last write in this boot; 0 if unknown
+    SkewRange skew;   // tolerated difference of clocks, from the start of the server on
 
-    // These fields are as in WriteRecord. `now_ms` is the present uptime.
-    uint64_t postmaster = 0;
-    uint64_t machine_boot[2] = {};
+    uint64_t postmaster = 0;        // as in WriteRecord
+    uint64_t machine_boot[2] = {};  // as WriteRecord::boot
     UptimeMs now_ms{};
-    bool locked = false;  // the postmaster has the directory's lock, and no earlier run is alive
+    bool locked = false;  // the postmaster has the directory's lock, and no former run lives
 };
 
-// Sets the moment from which the hold-off counts: the server's start. If the server may have been
-// promoted since, it is the present, because another server ran until the promotion. If the wall
-// clock was set back since the start, wall_ms is the present.
+// Sets the moment from which the hold-off counts. This is the server's start, unless the server may
+// have been promoted since. Another server ran until the promotion, so the hold-off then counts
+// from the present. If the wall clock was ahead at the start and set back since, the hold-off by
+// the
+// wall clock counts from the present too, because other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
     Finding finding;
     bool proven;  // no other server has used the node ids since the stop
     SecretsChange secrets;
-    UptimeMs opens_at_ms;   // windows may open after this uptime; see MayOpen
+    UptimeMs opens_at_ms;   // windows may open after this uptime
     Second held_off_until;  // the first second after the hold-off, proven or not
-    WindowState state;      // the server continues from this state, which has no stop
+    WindowState state;      // the server continues from this state
 };
 
-// Returns the new copied_at (see WindowState) if a start in the directory `own` finds the state
-// `found` at the second `now`.
+// Returns WindowState::copied_at after a start at `now`. The directory `own` contains `found`.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
-// Decides when a server with static node ids may open windows after a start. `found` is valid only
-// if `error` is kNone.
+// Decides when a server with static node ids may open windows after a start. A window opens at or
+// after the written ends of its node ids, and after the hold-off. No window may open while the plan
+// refuses the secrets. `found` is valid only if `error` is kNone.
 //
-// A window opens at or after the written end of each of its node ids. It also opens only when the
-// tolerated difference has passed since the start, both by the wall clock and by the uptime. So it
-// opens after all seconds that other servers used, and the proof below holds whatever the wall
-// clock does.
+// Without a proof (below), the hold-off lasts until the tolerated difference has passed since the
+// start by both the wall clock and the uptime. By the wall clock, it ends after all seconds that
+// other servers used. By the uptime, it lasts long enough for another server's proof, whatever the
+// wall clock does. The operator may set the clock back after the hold-off. So no later window
+// begins before the second at which the hold-off ended (WindowState::floor), until another
+// postmaster starts.
 //
-// If the clock is right at the start, the hold-off ends after all seconds that other servers used.
-// The operator may set the clock back afterwards. So every later window begins at or after the end
-// of the hold-off, until a start of another postmaster holds off by its clock.
+// A proof shows that no other server has used the node ids since this server's stop. Every other
+// server started after this stop and held off. So no other server has issued anything if less than
+// the tolerated difference passed between the stop and this start. The proof has these conditions:
 //
-// The server need not wait if a proof shows that no other server has used the node ids since its
-// own stop. Every other server holds off from its own start, which came after that stop. So no
-// other server has issued anything if less than the tolerated difference passed from the stop to
-// this start. The proof requires a stop of this directory, this boot and all of these node ids.
-// This stop is the last write of all. If a later write exists, the disk was rolled back to this
-// stop, and another run may have opened a window. The proof also requires that PostgreSQL has not
-// run here since the stop, because a coordinator in it may have leased unused node ids. Both clocks
-// must agree, because the uptime of a virtual machine does not count while its host pauses it.
+// - The stop is of this directory, in this boot, and covers all of these node ids.
+// - The stop is the last write. If there was a later write, the disk was rolled back to this stop,
+//   and another run may have opened a window.
+// - PostgreSQL has not run here since the stop: its coordinator could have leased the node ids.
+// - Both clocks show a short time. A virtual machine's uptime omits the time for which it paused.
 //
-// Other servers hold off by their own tolerated difference, which may have changed. The proof uses
-// the smallest of this server's values in the stopped run and since this start, and the hold-off
-// uses the largest.
-//
-// No window may open while the plan refuses the secrets.
+// The tolerated difference may have changed over time. Of its values in the stopped run and since
+// this start, the proof uses the smallest, and the hold-off uses the largest.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Returns whether a start outside recovery resumes a lease of the state on disk. It then uses the
-// lease from the written end of its node ids on. docs/design.md, "Resuming a lease", gives the
-// reasons.
+// Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,
+// "Resuming a lease", gives the reasons.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
-// Returns whether a window may open at this second and uptime; see OpensAt and StartPlan.
+// Returns whether a window may open at this second and uptime. `opens_at_ms` is of StartPlan.
 constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
                        UptimeMs uptime_ms) noexcept {
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
-// Returns the index of the range that was used last, or 0 if the state contains none of the ranges.
+// Returns the index of the range used last, or 0 if the state has none of the ranges.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
-// Chooses the range to use from the second `now` on in place of `in_use`, whose words and written
-// end are ahead of the clock. Returns the lowest unused range that may open a window now, or else
-// the range that was used longest ago, or else `ranges.count`. `earliest` has the first second at
-// which the slots allow a window of each range (generator.h).
+// Chooses another range at the second `now`, because the range `in_use` is ahead of the clock. Of
+// the ranges that may open a window now, returns the lowest unused one, or else the one used
+// longest ago. Returns `ranges.count` if none may. `earliest` has the first second at which the
+// slots allow a window of each range (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the first second at which a leasing server may open a window of these node ids. The lease
-// excludes other servers. But this directory may have used them as static node ids, under a clock
-// that was ahead.
+// Returns the first second at which a leasing server may open a window of these node ids. Its lease
+// excludes other servers. But this directory itself may have used the node ids as static ones,
+// under a clock that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
-// Decides whether a running server may add secrets. `state` is null if it is not known. The caller
-// must not open or extend a window until the server has added the secrets.
+// Decides whether a running server may add secrets. `state` is null while unknown. The caller opens
+// and extends no window until it has added the secrets.
 //
-// An added secret must not affect existing identifiers. So it must begin at or after every written
-// end, because of this server's identifiers. Because of other servers' identifiers, it must begin
-// after the present + skew, or if node ids are leased, at or after the last lease's end. For later
-// seconds, the coordinator leases only to holders with the secret. So a leasing server that stopped
-// because it lacks a secret may still get this secret late.
+// An added secret must not affect existing identifiers. So it begins at or after every written end
+// of this server. Other servers' identifiers set a second bound. With static node ids, the secret
+// begins after the present plus the tolerated difference. With leased node ids, it begins at or
+// after the end of the last lease, because the coordinator grants no lease of later seconds under
+// another secret. So a server that lacked the secret, and therefore lost its lease, can still add
+// it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
