@@ -15,7 +15,6 @@ sub refused {
     no_secret_in($log, $secret, "refused: $name: the secret is not shown");
 }
 
-# Writes a file with this content into the data directory, and returns its path.
 sub secret_file {
     my ($content, $mode) = @_;
     my $path = $node->data_dir . '/secret';

@@ -18,7 +18,6 @@ my $node = new_server(
     conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-# Restarts the server with these settings, under a clock with this offset from the true time.
 sub restart_off_by {
     my ($offset, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -32,7 +31,6 @@ sub server_second {
         "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
-# Checks that the server generates in the clock's seconds or later, and returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my $now = server_second();

@@ -28,7 +28,6 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Checks that the server generates at the clock's time, under this range.
 sub generates_by_the_clock {
     my ($test_name, $range) = @_;
     my $now = time;

@@ -70,7 +70,6 @@ sub wait_at_gate {
       or die "no process is at the gate $what";
 }
 
-# Makes this many identifiers without an error, and returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my ($file, $errors) = $history->generate($node, $count // 100, '60s');
@@ -120,7 +119,6 @@ is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk 
 
 # --- a slow write --------------------------------------------------------------------------------
 
-# While the server writes a window, no session hangs or gets a number of that window.
 sub waits_for_write {
     my ($test_name, $gate) = @_;
     close_gate($gate);
@@ -184,7 +182,6 @@ for my $case (
     my $name = "$fault: $text";
     $name .= ' (half)' if $error == $short;
 
-    # Lets a new window begin.
     $node->stop;
     start_watched();
     generates("$name, before");
@@ -202,7 +199,6 @@ for my $case (
     my @clients = $history->start_clients($node, 'single');
     $node->wait_for_log(qr/could not extend|LOG:  could not \Q$action\E/, $log_start);
     wait_until_received(@clients) for 1 .. 3;
-    # Afterwards clients get only errors.
     let_window_end();
     wait_until { slurp_file($clients[0]{errors}) =~ /ERROR.*ERROR/s } or die 'the client gets no error';
     my $era = $history->add_era(end_clients($node, @clients));

@@ -27,7 +27,6 @@ sub generates {
     is($history->add_era($file)->{count}, 100, "$test_name: generates") or diag($errors);
 }
 
-# Makes the file that links point to.
 sub make_target {
     unlink $target;
     append_to_file($target, $content);

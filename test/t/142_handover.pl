@@ -83,7 +83,6 @@ sub generates {
     return $era;
 }
 
-# Sets all clocks right, runs a case in rounds, and compares the results.
 sub handover {
     my ($case, $round) = @_;
     for (1 .. $rounds) {

@@ -82,7 +82,6 @@ $RandflakeLease::duration = 4;
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
 
-# Waits for a lease, and returns it.
 sub granted {
     my ($node) = @_;
     my $lease;

@@ -157,7 +157,6 @@ kill 'CONT', $stopped or die;
 
 configure_pool('max_nodes_per_role => 1000');
 
-# Stops the server, runs `what`, and checks that the server starts with another lease.
 sub does_not_go_on {
     my ($test_name, $what, %settings) = @_;
     load_on($fleet, $holder);

@@ -125,7 +125,6 @@ $coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
 
 # --- another coordinator -----------------------------------------------------------------------
 
-# Checks that the other coordinator's lease begins after the lease in force has ended.
 sub change_over_to {
     my ($connstr, %settings) = @_;
     my $end = status_of($holder, 'extract(epoch FROM window_end)');

@@ -45,7 +45,6 @@ sub told {
     return $error;
 }
 
-# Checks the whole error that a caller without privileges receives.
 sub caller_is_told {
     my ($detail, $test_name) = @_;
     my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
@@ -132,7 +131,6 @@ for my $case (@answers) {
 
 # --- text --------------------------------------------------------------------------------------
 
-# Plays an answer until its error shows.
 sub told_after {
     my ($answer, $pattern, $test_name, %settings) = @_;
     $impostor->play(answer => sub { say_to($_[0], $answer) });
@@ -173,7 +171,6 @@ like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked fo
 
 # --- passwords ---------------------------------------------------------------------------------
 
-# Returns the log without the settings that the server itself logs.
 sub logged {
     return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/,
       slurp_file($node->logfile);
@@ -226,10 +223,8 @@ is(error_of($node, 'SELECT randflake_generate()')->{detail},
 
 # --- endless answers ---------------------------------------------------------------------------
 
-# Returns the worker's child that asks the coordinator, if it exists.
 sub asking { return split ' ', `ps -o pid= --ppid $worker` }
 
-# Returns the peak memory, in MB, of the worker or its child.
 sub memory {
     my $most = 0;
     for my $pid ($worker, asking()) {

@@ -28,7 +28,6 @@ sub write_program {
     append_to_file("$directory/$name", $text);
 }
 
-# Runs a program with the secret in its environment, and returns its output.
 sub output_of {
     my (@command) = @_;
     local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,
@@ -128,7 +127,6 @@ SQL
             'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
         "program|400\nserver|400", 'identifiers of both are in one table');
 
-    # Compares the identifiers with the coordinator's table.
     my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;
     write_program('items', "$items\n");
     my $copy = "CREATE TEMP TABLE item (id bigint, made_by text);\n\\copy item FROM '$directory/items'\n";

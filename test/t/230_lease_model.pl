@@ -246,7 +246,6 @@ sub replay_first {
     @order = (@_, grep { !$first{$_} } @order);
 }
 
-# Returns the steps up to the first difference as text, or an empty text.
 sub first_difference {
     my $difference = $session->query_safe("CALL replay('{" . join(',', @order) . "}');\n" . <<'SQL');
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
@@ -263,7 +262,6 @@ is(first_difference(), '', "the functions answer $traces traces and all orders o
 
 # --- changed rules -------------------------------------------------------------------------------
 
-# Replaces a piece of a function's source, which must occur once.
 sub change_function {
     my ($function, $piece, $replacement) = @_;
     my $definition = $session->query_safe(

@@ -180,7 +180,6 @@ SQL
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->set_query_timer_restart;
 
-# Runs SQL, and returns the result or the error.
 sub told {
     my $answer = $session->query($_[0]);
     my $error = $session->{stderr};
@@ -284,8 +283,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # Each entry has the pool's first node id and number of node ids, the server's own node ids, and
-    # sizes.
+    # Each entry has the pool's first node id and count, the server's own node ids, and sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -340,8 +338,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check, and the check's usual result
-    # if it has one.
+    # Each entry has the function, a piece, its replacement, the check, and maybe its usual result.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

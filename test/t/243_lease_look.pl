@@ -50,7 +50,6 @@ sub end_leases {
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
 }
 
-# Checks that all generating functions fail with this error in the end.
 sub is_closed {
     my ($node, $patterns, $test_name) = @_;
     my $error;

@@ -40,7 +40,6 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Runs a query as the exporters do. Returns its rows as hashes.
 sub rows_of {
     my ($server, $query) = @_;
     my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,

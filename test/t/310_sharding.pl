@@ -15,7 +15,6 @@ my @nodes = map {
     $node
 } 0 .. 2;
 
-# Replaces the page's host names by socket directories.
 sub with_addresses {
     my ($text) = @_;
     $text =~ s/host 'db(\d)'/"host '" . $nodes[$1]->host . "', port '" . $nodes[$1]->port . "'"/ge;
@@ -23,7 +22,6 @@ sub with_addresses {
     return $text;
 }
 
-# Runs a block of the page on the server with this index.
 sub run_block {
     my ($name, $me) = @_;
     return $nodes[$me]->safe_psql('postgres', with_addresses(block($name)),

@@ -24,7 +24,6 @@ SQL
 $node->safe_psql('postgres', block('support'));
 $node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
 
-# Runs a statement as a role. Returns the value, or the SQLSTATE of the error.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,

@@ -323,7 +323,6 @@ for my $attack (@attacks, @declarations) {
 $node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
 error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
 
-# Sends messages of the protocol as a role. Returns the server's error, or "no error".
 sub answer_to {
     my ($role, @messages) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";

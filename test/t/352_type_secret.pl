@@ -62,7 +62,6 @@ sub restore {
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Checks that every use of the type fails. Reads cannot fail if the database has no values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},

@@ -45,7 +45,6 @@ sub subscribe {
     $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
 }
 
-# Checks that the subscriber shows the same rows as the server that fills the table.
 sub follows {
     my ($name, $publication, $test_name) = @_;
     my $from = other_of($name);

@@ -44,7 +44,6 @@ error_is($node,
 
 # --- pruning ---------------------------------------------------------------------------------
 
-# Returns the partitions that the run scanned, and how many subplans it removed.
 sub looked_at {
     my ($query, @before) = @_;
     my $plan = $sql->('SET enable_seqscan = on', @before, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");

@@ -157,7 +157,6 @@ for my $what (qw(single many copied ordered hashed)) {
     cmp_ok($after, '>', 0, "$what: $after after it");
 }
 
-# Evaluates an expression on a server for each row, and returns the values in the order of the rows.
 sub ask {
     my ($node, $expression, @rows) = @_;
     my $file = "$work/rows";

@@ -124,7 +124,6 @@ $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-# Starts the server with this file of secrets. Makes an identifier, or checks the refusal.
 sub start_with {
     my ($good, $name, @file) = @_;
     $node->stop if -e $node->data_dir . "/postmaster.pid";

@@ -51,7 +51,6 @@ sub sleep_until {
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
 
-# Waits until the coordinator shows that the server's active lease fulfils the condition.
 sub coordinator_shows {
     my ($node, $condition, $test_name) = @_;
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);

@@ -49,7 +49,6 @@ my $lacks = { message => qr/^this server lacks a secret that is in use$/,
     detail => qr/^The coordinator has one from .* on\. What this server reads as made then or later, or under no secret, may be something else\.$/,
     hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/ };
 
-# Waits until the server refuses to decode this identifier.
 sub knows {
     my ($node, $test_name) = @_;
     my $sql = "SELECT randflake_generated_at($future)";

@@ -71,7 +71,6 @@ sub may {
     return $status == 0 ? 'yes' : 'no';
 }
 
-# Checks that a restored database equals its source, and makes further identifiers.
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;

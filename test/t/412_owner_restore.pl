@@ -11,7 +11,6 @@ for ($node, $other) {
     $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
 }
 
-# Makes a database of the role owner, in which a superuser creates the extensions.
 sub create_database {
     my ($server, $database, @extensions) = @_;
     $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
@@ -19,7 +18,6 @@ sub create_database {
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
 }
 
-# Runs a program on a database as a role. Returns its success and errors.
 sub run_as {
     my ($server, $role, $database, @command) = @_;
     my ($out, $errors) = ('', '');

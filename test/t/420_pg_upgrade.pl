@@ -11,7 +11,6 @@ use Time::HiRes qw(time);
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
 
-# Configures both servers alike, as the operator must do.
 sub new_cluster {
     my ($name, @options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, @options);

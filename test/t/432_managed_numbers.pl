@@ -31,7 +31,6 @@ sub keep {
     close $all or die;
 }
 
-# Checks that all identifiers in the file are distinct, and deletes the file.
 sub judge {
     my ($name) = @_;
     $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");

@@ -15,7 +15,6 @@ sub problem_is {
     like(as_owner($node, 'SELECT mode, problem, first_node_id FROM randflake.randflake_status', $database), $pattern, $test_name);
 }
 
-# Dumps a database as the owner, and restores it into a new database.
 sub restore {
     my ($from, $to) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $to OWNER owner");

@@ -18,7 +18,6 @@ for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {
     my ($database, @times) = @$made;
     $first->safe_psql($database, "CREATE SCHEMA overloads; $overloads GRANT ALL ON SCHEMA overloads TO PUBLIC; ALTER DATABASE $database SET search_path = overloads, pg_catalog, $schema");
     as_owner($first, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC", $database) for qw(TABLES SEQUENCES FUNCTIONS TYPES SCHEMAS);
-    # Installs the coordinator as on the page, with other times.
     local $ENV{DATABASE_URL} = $first->connstr($database) . ' user=owner';
     command_ok([ 'sh', '-c', block('install') =~ s/(coordinator\.sh) 60 2/$1 @times/r =~ s/-X/-Xqo \/dev\/null/r ], "$database: the owner makes a coordinator");
     as_owner($first, block('roles') =~ s/^CREATE ROLE .*\n/$database eq 'app' ? $& : ''/er, $database);
@@ -30,7 +29,6 @@ my $uuid = '00000000-0000-0000-0000-000000000001';
 my $acquire = "SELECT lease_id FROM $schema.randflake_lease_acquire('x', '$uuid', 1, 3600, repeat('a', 16))";
 my @as_server = (extra_params => [ '-U', 'server1' ]);
 
-# Checks that a statement fails for the owner, or for server1 if the statement acquires a lease.
 sub refused {
     my ($node, $sql, $sqlstate, $message, $test_name, $database) = @_;
     error_is($node, $sql, $sqlstate, { message => $message }, $test_name, database => $database // 'hour', user => $sql =~ /acquire/ ? 'server1' : 'owner');

@@ -121,7 +121,6 @@ REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};
 
-# Copies the database, and installs the migration script in the copy.
 sub copy {
     my ($db, $base) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($base // 'base'));
@@ -130,7 +129,6 @@ sub copy {
     return $db;
 }
 
-# Returns the number and a hash of the original rows, without keys.
 sub content {
     my ($db) = @_;
     return sql($db, <<'SQL');
@@ -165,7 +163,6 @@ sub dump_of {
     return join "\n", sort split /\n/, $out;
 }
 
-# Returns the lines that only one of the two dumps has.
 sub differing {
     my ($dump, $other) = @_;
     my %count;
@@ -397,7 +394,6 @@ sub run_steps {
     is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
 }
 
-# Starts to move the group of orders. The start must change nothing.
 sub start {
     ($db, my $arguments) = @_;
     copy($db);

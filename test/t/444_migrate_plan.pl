@@ -30,7 +30,6 @@ INSERT INTO box (item_ids, box_id) VALUES ('{3,1,77}', NULL), ('{}', '7');
 INSERT INTO boxes VALUES (7);
 SQL
 
-# Returns each column's entry in the plan: the group, the key, and the problem.
 sub columns {
     my (@arguments) = @_;
     return { map { $_->{object} =~ s/^column shop\.//r => join ' ', $_->{grp} // 'none', $_->{note} =~ /reference to shop\.(\w+)/, $_->{note} =~ /: (.*)/ }
