@@ -55,7 +55,6 @@ struct Operation {
     bool changes = false;  // a store, or a successful compare-and-swap
 };
 
-// Runs one step of one call.
 class Replay {
 public:
     // Performs the step's operation on *cells, and appends the value that the call sees to *trail.

@@ -65,8 +65,8 @@ private:
         uint32_t parent;
     };
 
-    // A visited state before its look-up in the table. Memory is the bottleneck, so the search
-    // prefetches the table's places and nodes for the last 16 arrivals.
+    // Holds a visited state before its look-up in the table. Memory is the bottleneck, so the
+    // search prefetches the table's places and nodes for the last 16 arrivals.
     struct Arrival {
         Node node;
         uint64_t hash;
@@ -86,8 +86,7 @@ private:
         }
     }
 
-    // A place has the upper half of the state's hash, and in its lower half the node's number plus
-    // 1.
+    // A place is the upper half of the state's hash, followed by the node's number plus 1.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 

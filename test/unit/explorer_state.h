@@ -1,5 +1,5 @@
-// A state of the explorer: a server's shared memory, its calls in progress, and all seconds and
-// numbers that it ever got. A state is plain bytes, which the search compares and hashes.
+// Describes a server's state: shared memory, calls in progress, and all seconds and numbers that
+// the server ever got. A state is plain bytes, which the search compares and hashes.
 
 #pragma once
 
@@ -37,8 +37,8 @@ struct Call {
 };
 
 struct State {
-    // One reserved number, with its layout's index in the high byte, or kNothing. The search
-    // remembers every reserved number in some history, so it finds each repetition.
+    // Holds one reserved number, with its layout's index in the high byte, or kNothing. Every
+    // reserved number is remembered in some history, so the search finds each repetition.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve

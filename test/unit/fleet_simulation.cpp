@@ -58,7 +58,7 @@ private:
     // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A coordinator, and the pool that its operator wants.
+    // A site has one coordinator. `pool` is what its operator wants.
     struct Site {
         Cluster cluster;
         std::optional<NodeRange> pool;  // empty: the pool is closed
@@ -301,7 +301,7 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // An intruder knows the incarnation of another server's lease and tries to release that lease.
+    // Lets a server release another server's lease, whose incarnation it knows. This must fail.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();

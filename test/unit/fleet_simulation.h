@@ -38,7 +38,7 @@ enum class Fleet {
     kOneDirectory,  // one data directory, static or leased; clocks show anything
 };
 
-// Duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
+// Lists duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
 struct Operation {
     // Operators use leased node ids as static node ids only after they have become free.
     bool waits_until_free = true;

@@ -102,7 +102,7 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // The number of Randflake's node ids, even if the simulation uses a smaller layout.
+    // This is the number of Randflake's node ids, even if the simulation uses a smaller layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
@@ -118,8 +118,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value leaves its setting unchanged. A change of only the first node id keeps the
-    // last one.
+    // A missing value keeps its setting. A change of only the first node id keeps the last node id.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -131,7 +130,7 @@ public:
         bool nothing_lost = false;
     };
 
-    // An event after which the coordinator waits before it grants leases.
+    // Describes an event after which the coordinator waits before it grants leases.
     struct Hold {
         enum class Cause : uint8_t { kTakeover, kPromotion, kAdded, kReopened, kPurge } cause;
         int64_t since;  // kForEver while the pool is closed
@@ -206,7 +205,6 @@ public:
     // Returns whether the coordinator refused the last call because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }
 
-    // `chain` is the holder's chain of secrets.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
                                       const Incarnation& incarnation, int64_t nodes,
                                       int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -303,8 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // A later lease of some of these node ids means that other holders may have leased the
-        // others.
+        // After a later lease of some of these node ids, other holders may have leased the others.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
@@ -442,8 +439,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from the Unix second `from` on. A missing fingerprint represents malformed
-    // text.
+    // Adds a secret from the Unix second `from` on. No fingerprint means malformed text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -473,8 +469,7 @@ public:
         return true;
     }
 
-    // Returns the first second that no lease reaches, so that a secret may be added or removed
-    // there.
+    // Returns the first second at which a secret may be added or removed: no lease reaches it.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -666,7 +661,7 @@ private:
     uint64_t identity_ = kNone;  // the last to change the pool
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, count in it
     Static static_{0, 0};
-    // The sequence randflake_lease_takeover: the time of the creation or of the last takeover.
+    // Models the sequence randflake_lease_takeover: the time of the creation or the last takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;

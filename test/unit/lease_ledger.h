@@ -223,7 +223,6 @@ public:
     const Handovers& handovers() const { return handovers_; }
 
 private:
-    // One second of a node id.
     struct Second {
         int owner = 0;      // the grant that has it, 0 for none
         uint32_t user = 0;  // the server that used it, 0 for none

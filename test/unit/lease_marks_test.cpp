@@ -19,7 +19,7 @@ constexpr Step kLonger = 0, kShorter = 1, kWider = 2, kNarrower = 3, kAdd = 4, k
 constexpr uint64_t kSystem = uint64_t{1} << 32;  // timelines are the lowest bits
 constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
 
-// A cause for which node ids may be in use although the coordinator's table has no lease of them.
+// Describes why node ids may be in use although the coordinator's table has no lease of them.
 struct Unknown {
     Step what;
     std::optional<int64_t> since;                     // not while the pool is closed

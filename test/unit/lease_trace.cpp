@@ -183,7 +183,7 @@ private:
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
-    // A lease as its holder knows it. The transaction that granted it may have been rolled back.
+    // Describes a lease as its holder knows it. The transaction that granted it may be rolled back.
     struct Held {
         int64_t lease_id;
         uint64_t incarnation;

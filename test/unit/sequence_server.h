@@ -21,10 +21,10 @@ struct Limits {
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
-// Limits of a server that takes over, and may lack the former server's last positions.
+// These limits are for a server that takes over, and may lack the former server's last positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// The sequence `numbers`. Each run of a server has another life, from 1 on.
+// Models the sequence `numbers`. Each run of a server has another life, from 1 on.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n
@@ -32,7 +32,7 @@ struct Numbers {
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
 };
 
-// The sequences `tickets`, `hops` and `leaps`, whose sum is a position in parts of a second.
+// Models the sequences `tickets`, `hops` and `leaps`. Their sum is a position in parts of a second.
 struct Position {
     int64_t tickets = 0;
     int64_t leaps[2] = {0, 0};  // `hops` and `leaps`
@@ -77,8 +77,7 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// Returns the sequence that moves the position far, but not beyond `wanted`: 0 for `hops`, 1 for
-// `leaps`, -1 for neither.
+// Returns the longest leap that does not pass `wanted`: 0 for `hops`, 1 for `leaps`, -1 for none.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

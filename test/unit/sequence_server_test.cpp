@@ -42,7 +42,7 @@ struct Session {
     }
 };
 
-// One server with its sessions. The seed decides the order of all steps.
+// Simulates one server with its sessions. The seed decides the order of all steps.
 class Schedule {
 public:
     Schedule(const Rules& rules, uint64_t seed) : rules_(rules), random_(seed) {}

@@ -156,7 +156,6 @@ public:
             StepStop();
     }
 
-    // The lease worker begins to give its leases back.
     void Seal() { Begin(Task::kSeal); }
 
     void Promote() {
@@ -272,8 +271,8 @@ public:
         Begin(Task::kHear);
     }
 
-    // What the processes have done since the last TakeDone: a request that waits for an answer,
-    // releases of leases, and whether a reload failed.
+    // Lists what the processes have done since the last TakeDone: a request that waits for an
+    // answer, releases of leases, and whether a reload failed.
     struct Done {
         std::optional<Request> request;
         std::vector<Request> releases;
@@ -553,8 +552,7 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // These mutants ignore parts of a second plan, which follows a change of the tolerated
-        // difference.
+        // A changed tolerance of clocks leads to a second plan. These mutants ignore parts of it.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -935,7 +933,6 @@ private:
         }
     }
 
-    // Returns false if the ring skips the number.
     bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
         const int owner =
             mutant_ == kEncryptsByTheClock ? ring.GenerationAt(Now()) : ring.OwnerOf(numbers_, raw);
@@ -1068,7 +1065,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts earlier use of the directory too, so the mutant overwrites the
+            // Server::Seal counts the directory's earlier use too, so the mutant overwrites the
             // release.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);

@@ -1,4 +1,4 @@
-// The shipped Ring with a small cipher, whose identifiers are as short as a small layout's numbers.
+// Gives the shipped Ring a small cipher, so that identifiers have the bits of a small layout.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace randflake::simulation {
 
-// A bijection of the numbers of `bits` bits, which depends on the fingerprint.
+// Permutes the numbers of `bits` bits. Each fingerprint gives another permutation.
 class ToyCipher {
 public:
     ToyCipher() = default;

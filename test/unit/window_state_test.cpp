@@ -268,7 +268,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, and its range overlaps no other
+                    // A leasing server starts without node ids, so its range overlaps no other
                     // range.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
@@ -350,7 +350,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     }
 }
 
-// The moments' wall clocks count from the windows' epoch.
+// `started` and `now` count wall time from the windows' epoch.
 Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
     for (Moment* moment : {&started, &now})
