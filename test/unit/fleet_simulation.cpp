@@ -428,8 +428,8 @@ private:
         return {++fingerprints_, second};
     }
 
-    // Returns whether a static server may already have announced or used this second, so that it is
-    // too late to give the server a secret from this second on.
+    // Returns whether a static server may have announced or used this second, so that it can no
+    // longer get a secret that begins there.
     bool TooLateFor(Second from) const {
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }

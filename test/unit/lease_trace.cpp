@@ -258,8 +258,8 @@ private:
         return edge > Usual() / 2 ? edge : now_;
     }
 
-    // From here on another data directory or timeline grants leases: a standby, which may lack the
-    // last transactions, an old copy that replaces the directory, or a restored dump.
+    // Lets another data directory or timeline grant leases from here on: a standby that may lack
+    // the last transactions, an old copy in the directory's place, or a restored dump.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
         const std::vector<Argument> argument{static_cast<int64_t>(place)};

@@ -1,13 +1,13 @@
 #!/bin/bash
-# run.sh FILTER SHARDS PROGRAM...: runs the matching tests of the programs, each program in SHARDS
-# parts at most. RUNNER runs a program's tests, and LISTER lists the tests.
+# run.sh FILTER SHARDS PROGRAM...: runs the tests that match FILTER, each PROGRAM in at most SHARDS
+# parts. RUNNER is the command that runs a program, and LISTER the one that lists its tests.
 
 set -euo pipefail
 . ../../scripts/lib.sh
 export filter=$1 shards=$2
 shift 2
 
-# count FILTER PROGRAM
+# Prints how many tests of PROGRAM match FILTER: count FILTER PROGRAM.
 count() {
     # shellcheck disable=SC2086  # LISTER holds several words
     $LISTER "$2" --gtest_list_tests --gtest_filter="$1" | grep -c '^  ' || true

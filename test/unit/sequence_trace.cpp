@@ -1,7 +1,7 @@
-// Prints a step of the model of managed/randflake.sql from each of many states, for
-// test/t/432_managed_numbers.pl. A line has the second and n of `numbers` and the position, all
-// relative to the clock, and then "wait" or the numbers after the step: second, n, position, and
-// the values drawn from `tickets`, `hops` and `leaps`. With an argument, the server takes over.
+// Prints steps of the model of managed/randflake.sql for test/t/432_managed_numbers.pl. Each line
+// begins with a state: the second and n of `numbers`, and the position. Then comes "wait", or the
+// state after the step and the counts of values drawn from `tickets`, `hops` and `leaps`. Seconds
+// and positions are relative to the clock's. With an argument, the server takes over.
 
 #include <cstdio>
 
