@@ -482,7 +482,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Examines the next 64 node ids in turn, to collect what other grants left undone.
+    -- The next 64 node ids in turn, which this grant examines to finish the cleanup of earlier
+    -- grants.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;

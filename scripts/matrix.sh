@@ -6,7 +6,8 @@
 #
 # The default is all known majors. -s leaves out tests that depend little on the major. The root
 # directories stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots), but no run changes them.
-# The script makes a deleted one again. Logs stay in build/matrix/MAJOR. Needs root.
+# If a root directory is deleted, the script creates it again. Logs stay in build/matrix/MAJOR.
+# Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

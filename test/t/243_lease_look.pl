@@ -147,6 +147,7 @@ for my $preloads (1, 0) {
     my $leased = -1;
     $leased = lease($own, 'postgres') while $leased != 2;
     $own->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n");
+    $own->stop($preloads ? 'fast' : 'immediate');    # which leaves the last checkpoint where it was
     restart_as($own, node_id => 2, max_clock_skew => '1h');
     is_closed($own, leased(2, 'postgres'), 'given up' . ($preloads ? '' : ' in a run without the library') . ', leased, own again');
 }

@@ -48,7 +48,7 @@ struct Operation {
     bool configures_again = true;
     // Operators declare that a failover lost nothing only if it lost nothing.
     bool says_what_is = true;
-    // A coordinator's own server gives up only node ids that are not in the pool.
+    // Operators take static node ids out of the pool before its own server stops using them.
     bool takes_own_nodes_out = true;
     // Operators keep the differences of clocks below the tolerated difference.
     bool clocks_agree = true;

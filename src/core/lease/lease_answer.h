@@ -100,7 +100,7 @@ public:
         return values_[column];
     }
 
-    // Return whether the answer compares the secrets, and when the first secret begins that the
+    // Return whether the answer compares the secrets, and the start of the first secret that the
     // holder lacks (0: it lacks none).
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }

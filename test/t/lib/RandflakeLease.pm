@@ -73,7 +73,7 @@ sub start_coordinator {
 }
 
 # Creates the extension again, because a coordinator in a copy must assume that it lost leases.
-# Keeps all leases for all_is_well in another table, because a lease deletes older leases of its
+# Copies every lease to another table for all_is_well, because a grant deletes older leases of its
 # node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
