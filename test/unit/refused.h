@@ -1,7 +1,8 @@
-// Why a server gives no number of the present second. The second judge of the simulation, who knows
-// all states, clocks and grants, asks it of each session that has just tried everything. Up to
-// kTaken nobody could give one, from kClock on one that knows all could, and from kLostInAFailure
-// on the server has lost a lease or a renewal. kOther, for no cause, is a violation.
+// Lists why a server gives no number of the present second. The second judge of the simulation, who
+// knows all states, clocks and grants, names the cause after a session has tried everything. With a
+// cause up to kTaken, no server could give a number. With a cause from kClock on, a server that
+// knew everything could. From kLostInAFailure on, the server has lost a lease or a renewal. kOther
+// means that there is no cause, which is a violation.
 
 #pragma once
 
@@ -11,7 +12,7 @@
 namespace randflake::simulation {
 
 // clang-format off
-#define RANDFLAKE_REFUSED(CAUSE)                                                                    \
+#define RANDFLAKE_REFUSED(CAUSE)                                                                   \
     CAUSE(kOther, "other") CAUSE(kUsedUp, "used up") CAUSE(kNoTime, "out of time")                  \
     CAUSE(kNoLease, "no lease") CAUSE(kTaken, "taken by another") CAUSE(kClock, "clock set back")   \
     CAUSE(kAhead, "written ahead") CAUSE(kHoldOff, "held off") CAUSE(kLook, "not looked")           \
