@@ -3,8 +3,8 @@
 --   psql -v seed=1 -v requests=100000 -v sizes='{1,4,16,64}' -f bench/fragmentation.sql
 --
 -- Run this in an empty database. On average, leases of these sizes fill half of the default pool.
--- Each request replaces a random lease. The script counts after it has filled the pool ten times.
--- The script's clock advances by a second for each request.
+-- Each request replaces a random lease, and advances the script's clock by a second. The script
+-- counts refusals only after ten times as many requests as there are leases.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
-# Defines the benchmark's server and its functions for SQL and samples.
+# Defines functions that start the benchmark's server, run SQL, and record samples.
 #
 # A sample is a line of $samples with the fields suite,item,metric,unit,repetition,value,base. The
 # summary divides the value by the value of the item `base` in the same repetition.
@@ -101,8 +101,8 @@ available() {
     done
 }
 
-# time_queries SUITE ROWS BASE: reads lines "label|query", and records nanoseconds for each of the
-# query's ROWS rows. One session runs all queries in turn, and the first round only warms up.
+# time_queries SUITE ROWS BASE: reads lines "label|query". Records nanoseconds per row of each
+# query, which has ROWS rows. One session runs all queries in turn. The first round only warms up.
 time_queries() {
     local suite=$1 rows=$2 base=$3 label query repetition queries
     queries=$(cat)

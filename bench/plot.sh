@@ -1,5 +1,5 @@
 #!/bin/bash
-# Draws the charts of the pages from results. calls.svg has a bar for each function. The charts
+# Draws the charts of the pages from results. calls.svg contains a bar for each function. The charts
 # uniform.svg and outsiders.svg show the results of the suite shape.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]

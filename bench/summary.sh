@@ -3,8 +3,8 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# An item has the median and the quartiles of its samples, and of its ratio to the base item. Each
-# ratio compares samples of one repetition, so changes of the machine's speed do not affect it.
+# results.csv contains the median and quartiles of an item's samples, and of their ratio to the base
+# item. Each ratio compares samples of one repetition, so the machine's speed does not affect it.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

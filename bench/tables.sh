@@ -1,8 +1,8 @@
 #!/bin/bash
 # Writes the tables between "<!-- table SUITE: METRIC -->" and "<!-- end -->" of a page from
-# results. Metrics separated by " | " become columns, and name their suite if it differs. A table
-# with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to every metric. " AS
-# HEADING" after a metric replaces its heading. Items "ITEM; CASE" become columns too.
+# results. Metrics separated by " | " become columns. A metric of another suite starts with its
+# name. A table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each
+# metric. " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" become columns.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 

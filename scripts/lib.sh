@@ -118,7 +118,7 @@ build() {
     make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# Builds as the caller. Installs as root if only root may write to the server's directories.
+# Builds as the caller. Installs as root if the caller may not write to the server's directories.
 build_and_install() {
     build all "$@" &&
         if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then

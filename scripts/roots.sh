@@ -1,13 +1,12 @@
 # shellcheck shell=bash disable=SC2034 # callers use these variables
-# Makes bare root directories of Debian ("roots"), and runs commands in them. Source this file after
-# lib.sh.
+# Makes bare root directories of Debian ("roots"), and runs commands in them. Needs lib.sh.
 
 [ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
 
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# Maps each major to the Debian suites that have it. Plus signs separate suites. After a colon
-# stands the only source package that may come from this suite.
+# Maps each major to the Debian suites that contain it, separated by plus signs. In SUITE:PACKAGE,
+# the suite may provide only this source package.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'
@@ -63,7 +62,7 @@ make_root() {
 # which end with the command.
 #
 # If EXCHANGE is not empty, the command sees this directory as /mnt, and all other writes are
-# discarded. The network is then only a loopback, so servers in two roots never meet.
+# discarded. The network is then only a loopback interface, so servers in two roots never meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '

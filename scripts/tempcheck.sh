@@ -94,8 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # As root, makes secret files of other owners, named OWNER-MODE. The server's group may read
-    # them.
+    # If root, makes secret files of other owners, named OWNER-MODE, readable by the server's group.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"

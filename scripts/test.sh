@@ -63,7 +63,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# These tests are slow, and a sanitizer or another processor finds nothing new in them.
+# These tests are slow, and sanitizers or other processors show no new errors in them.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
@@ -113,8 +113,8 @@ coverage() {
     scripts/coverage.sh
 }
 
-# Runs the library under the address and undefined sanitizers, in a server built without them, so
-# they check only the library (see test/asan_longjmp.c). A report ends its process. The stage also
+# Runs the library under the address and undefined sanitizers. The server is built without them, so
+# they check only the library (see test/asan_longjmp.c). A report ends the process. The stage also
 # searches the logs for reports, because a process may end after its test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -206,7 +206,7 @@ find_postgresql
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
-# Other versions of these tools give other results. The code follows the versions of Debian 12.
+# Other versions of these tools give other results, so the stages need those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
     stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the tools that tests of the documentation need: drivers and object-relational mappers,
-# the programs of Prometheus, and buildah. Without its tools a test is skipped. The tools take about
-# 600 MB from Debian, without Node.js and Java, and 350 MB from npm.
+# the programs of Prometheus, and buildah. A test is skipped if its tools are missing. The tools
+# take about 600 MB from Debian, without Node.js and Java, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
 #   scripts/test_tools.sh built    also compiled drivers, for test/t/324_drivers_built.pl
@@ -33,7 +33,7 @@ packages=(
     buildah
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
-# The tests also accept a Node.js and a Java that are not from Debian.
+# The tests also accept a Node.js or a Java that was installed without Debian's packages.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
@@ -58,7 +58,7 @@ in_js() {
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
-# Checks that this version of npm and the version of Debian can read the lock file.
+# Checks that this machine's npm and npm 9.2.0 of Debian 12 can read the lock file.
 (cd test/js && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
 [ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
 

@@ -1,6 +1,6 @@
 \set ECHO none
--- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl replays its
--- rules. A table replaces the clock. Times are in seconds since 1750000000.
+-- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl tests its rules.
+-- A table replaces the clock. Times are in seconds since 1750000000.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -11,7 +11,7 @@ GRANT SELECT ON coordinator_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
--- When the extension was made, by that clock
+-- Sets the second in which the coordinator's extension was created.
 CREATE PROCEDURE made_at(second bigint) LANGUAGE sql AS $$
     SELECT setval('randflake_lease_takeover',
                   (1750000000 + second) << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
@@ -19,7 +19,7 @@ $$;
 CREATE PROCEDURE clock_shows(second bigint) LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
--- One holder's incarnation, or a secret's fingerprint: the same digit all over
+-- Returns a holder's incarnation. The function secrets returns fingerprints. Both repeat one digit.
 CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE
 AS $$ SELECT repeat(digit::text, 32)::uuid $$;
 CREATE FUNCTION secrets(text) RETURNS text LANGUAGE sql IMMUTABLE
@@ -47,7 +47,7 @@ $$;
 CREATE FUNCTION release(lease_id bigint, digit integer, last_used bigint) RETURNS void LANGUAGE sql
 AS $$ SELECT randflake_lease_release(lease_id, run(digit), 1750000000 + last_used) $$;
 
--- The error of a statement, with masked times and user name
+-- Returns a statement's error, with times and the user's name masked.
 CREATE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     message text; detail text; hint text;
@@ -308,7 +308,7 @@ DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
--- A fresh extension for the following tests
+-- Creates the extension again for the following tests.
 DROP PROCEDURE made_at(bigint), clock_shows(bigint);
 DROP FUNCTION acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);

@@ -3,7 +3,7 @@
 \pset format unaligned
 \pset tuples_only on
 
--- A strict function gives NULL for NULL.
+-- Strict functions return NULL for NULL.
 \echo '-- Every function, with its properties'
 SELECT e.extname AS extension,
        CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END

@@ -1,6 +1,6 @@
 \set ECHO none
--- A session that makes or reads in a value binds an unbound database to the server's secret, if the
--- server allows the binding. The test rolls back each attempt.
+-- A session that generates or reads a value binds an unbound database to the server's secret, if
+-- the server allows the binding. The test rolls back each attempt.
 \pset format unaligned
 \pset tuples_only on
 \getenv source PG_ABS_SRCDIR
@@ -103,8 +103,8 @@ SELECT count(id::text) FROM first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 
--- A dump's different fingerprint prevents the binding, because its twin may follow. The server's
--- own fingerprint does not prevent the binding.
+-- Another fingerprint in randflake_key_check prevents the binding, because the randflake_key of the
+-- same dump may follow. The server's own fingerprint does not prevent it.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;

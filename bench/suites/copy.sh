@@ -2,7 +2,7 @@
 # Copies one column into tables whose other column has a default. Measures the time until the commit
 # returns, the backend's processor time, and WAL. The first round only warms up.
 
-# Compares the text form with text from a sequence that has as many characters.
+# Compares text forms of identifiers with equally long texts of a sequence's numbers.
 text_keys="bigserial as text|text DEFAULT lpad(nextval('bench_sequence')::text, 13, '0')
 randflake_generate_text()|text DEFAULT randflake_generate_text()"
 
@@ -17,8 +17,8 @@ suite_copy() {
     sql -q -c 'DROP TABLE copy_rows'
 }
 
-# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", of which
-# the first is the base. For each line it prints SQL that fills a table and prints samples.
+# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column". The first
+# line is the base. For each line it prints SQL that fills a table and prints samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

@@ -8,7 +8,7 @@ suite_instructions() {
         say "valgrind: not installed, skipped"
         return
     fi
-    # Valgrind is slow, so the server may take a max_clock_skew of a minute to start after a stop.
+    # Valgrind makes starts slow, so a start after a stop needs a max_clock_skew of a minute.
     stop_server
     start_server randflake.max_clock_skew=1min
     sql -q -c "SET randflake.max_wait = '2min'" -c 'SELECT randflake_generate()' >/dev/null

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Runs Roundcube of Debian 12, which works with 53-bit keys and fails with keys of the type
-# randflake.
+# Runs Roundcube of Debian 12, which works with 53-bit keys, but not with the type randflake.
 #
 #   PGPORT=... scripts/apps/roundcube.sh
 #
@@ -9,8 +8,7 @@
 #
 # These points caused trouble. The pages describe them:
 #   Roundcube takes the new key from currval() of a sequence: docs/drivers.md, "Move existing keys".
-#   The function intval() makes a wrong number of a key of the type: docs/migrating.md, "Check an
-#   existing application".
+#   The function intval() misreads typed keys: docs/migrating.md, "Check an existing application".
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube
@@ -27,7 +25,7 @@ cat >>"$root/etc/roundcube/config.inc.php" <<END
 END
 
 in_database() { psql -qX -v ON_ERROR_STOP=1 "$@"; }
-# The expression $1 makes keys. In $1, %1$s stands for the sequence's name.
+# The expression $1 makes keys. In it, the script replaces %1$s by the sequence's name.
 convert() {
     in_database -v default="$1" <<'END'
 SELECT format('ALTER TABLE %I ALTER %I TYPE bigint', table_name, column_name)

@@ -1,4 +1,4 @@
-// Shortens package-lock.json to one line for each package in tests, with the fields for `npm ci`.
+// Shortens package-lock.json to one line for each package that tests need, with fields of `npm ci`.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 

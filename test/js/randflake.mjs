@@ -6,7 +6,7 @@ const EPOCH = 1730000000;
 const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;
 const add = (a, b) => (a + b) & 0xffff;
 
-// Compute a SPECKEY round and its inverse on words [at, at + 1].
+// Computes a SPECKEY round and its inverse on words [at, at + 1].
 function speckey(w, at) {
   w[at] = add(rotl(w[at], 9), w[at + 1]);
   w[at + 1] = rotl(w[at + 1], 2) ^ w[at];

@@ -1,13 +1,13 @@
 # Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
-# A block stands between ``` lines; the word after the first ``` is its language. An HTML comment on
-# the line before a block, invisible to readers, says how tests use the block:
+# A block stands between ``` lines; the word after the first ``` is its language. On the line before
+# it, an HTML comment that readers do not see says how tests use the block:
 #
 # - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
 # - `<!-- not run: REASON -->`: no test can run the block.
 # - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
-# test/t/390_docs.pl runs SQL blocks without such a comment, in the document's order.
+# In the document's order, test/t/390_docs.pl runs the SQL blocks that have no such comment.
 
 package Docs;
 
@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# Returns all blocks of a document in order, as hashes. A hash has the language, the text and the
-# number of the first line. From the comment it has test and name, or not_run, or fails.
+# Returns all blocks of a document in order, as hashes. A hash contains language, text and line (the
+# first line's number). A comment adds test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# A test that runs blocks calls read_document once, then block for the text of each name, and at the
-# end every_block_was_used. Blocks with the same name make one text.
+# A test that runs blocks calls read_document once, and block for the text of each name. At the end
+# it calls every_block_was_used. The text of a name joins all blocks of this name.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -1,6 +1,6 @@
-# Gives the TAP tests configured servers, errors in parts, background sessions, settable clocks, and
-# checks of identifiers and for secrets. Also imports strict, warnings, Test::More and PostgreSQL's
-# test modules into its user.
+# Provides what the TAP tests share: configured servers, parsed errors, background sessions,
+# settable clocks, checks of identifiers, and searches for secrets. Also imports strict, warnings,
+# Test::More and PostgreSQL's test modules into the test.
 
 package Randflake;
 
@@ -41,10 +41,10 @@ sub functions_of {
     return ('randflake_generate()', 'randflake_decode(id)');
 }
 
-# Initializes and configures a server without a start. Options:
-# - `settings` are those of configure, by default a node id and a secret.
-# - `conf` has more lines for postgresql.conf.
-# - `init` has arguments of PostgreSQL::Test::Cluster's init.
+# Initializes and configures a server, but does not start it. Options:
+# - `settings` are the settings for configure, by default a node id and a secret.
+# - `conf` contains more lines for postgresql.conf.
+# - `init` contains arguments for PostgreSQL::Test::Cluster's init.
 # - `install_path` is the directory of the server's programs, as in PostgreSQL::Test::Cluster.
 sub new_server {
     my ($name, %options) = @_;
@@ -57,8 +57,7 @@ sub new_server {
     return $node;
 }
 
-# Starts a new server, with extensions in the database postgres. The option `extensions` has their
-# names; the default is randflake.
+# Starts a new server, and creates `extensions` (default: randflake) in the database postgres.
 sub start_server {
     my ($name, %options) = @_;
     my $extensions = delete $options{extensions} // ['randflake'];
@@ -68,7 +67,7 @@ sub start_server {
     return $node;
 }
 
-# Replaces the server's randflake.* settings by these, named without the prefix. The settings take
+# Replaces all randflake.* settings of the server. The names here lack the prefix. The settings take
 # effect at the next start or reload.
 sub configure {
     my ($node, %settings) = @_;
@@ -95,9 +94,8 @@ sub refuses_to_start {
     return $log;
 }
 
-# Runs a statement as the bootstrap superuser, or as `user`, in postgres or `database`, and returns
-# its error as a hash of sqlstate, message, detail, hint, and all of standard error as text. Missing
-# parts are empty strings.
+# Runs a statement as the bootstrap superuser or `user`, in postgres or `database`. Returns its
+# error as sqlstate, message, detail, hint, and text (all of standard error). Each may be empty.
 sub error_of {
     my ($node, $sql, %options) = @_;
     my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
@@ -122,7 +120,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# Checks that randflake_status shows the error as the problem. Numbers and times may be later ones.
+# Checks that randflake_status shows the error as the problem, apart from digits.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -183,9 +181,9 @@ WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
 }
 
-# Decodes the identifiers that a query returns in one column. The hash has the number of identifiers
-# and of distinct ones, the first and last Unix second, the node ids in order, separated by spaces,
-# and the smallest and largest sequence number. `decode` is SQL that decodes an identifier `id`.
+# Decodes the identifiers that a query returns in one column. The hash contains the numbers of all
+# and of distinct identifiers, the first and last Unix second, the sorted node ids as text, and the
+# smallest and largest sequence number. `decode` is SQL that decodes an identifier `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';
@@ -212,7 +210,7 @@ sub all_distinct {
         "$count|$count", $test_name);
 }
 
-# Checks that the text has no twelve consecutive digits of the secret, in either case.
+# Checks that the text contains no twelve consecutive digits of the secret, in either case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;

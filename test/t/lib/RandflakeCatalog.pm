@@ -7,9 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(definitions_of same_definitions);
 
-# Returns a hash from each object of a database to its definition. Dumps without data in
-# pg_upgrade's mode, which includes the members of extensions of every kind. Needs a server that no
-# other test uses.
+# Returns a hash from each object of a database to its definition. Dumps the schema in pg_upgrade's
+# mode, which includes members of extensions. No other test may use the server.
 sub definitions_of {
     my ($node, $database) = @_;
     my $file = $node->basedir . "/definitions_of_$database";

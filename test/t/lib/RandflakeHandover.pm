@@ -30,8 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a second after the last stop, because fast restarts may be ahead of the true
-# time.
+# Stops the clocks in a later second than the last time, even if this second is in the future.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -47,15 +46,15 @@ sub clocks_run {
 
 # --- identifiers -----------------------------------------------------------------------------
 
-# The script rolls back two of three transactions.
+# The script rolls back two thirds of its identifiers.
 my $script = <<'SQL';
 BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
 INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
 \! sleep 0.1
 SQL
 
-# Each session generates for about this many seconds, from the first available identifier on.
-# Returns the identifiers as an era of the history, or nothing if there are none.
+# Each session generates for about this many seconds, from the first available identifier on. Adds
+# the identifiers to the history and returns the era, or nothing if there are no identifiers.
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;
@@ -79,7 +78,7 @@ sub collect {
     return $history->add_era(@files);
 }
 
-# Collects the identifiers that are available without a wait.
+# Collects the identifiers that the server issues without a wait.
 sub collect_at_once {
     my ($history, $node, %options) = @_;
     return collect($history, $node, 0.3, max_wait => '100ms', %options);
@@ -87,8 +86,7 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Copies the first server's data directory to the second server, like cp -a, but keeps the port.
-# Both servers have stopped.
+# Copies a stopped server's data directory to another server, like cp -a, but keeps the port.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;

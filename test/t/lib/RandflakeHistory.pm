@@ -16,8 +16,8 @@ our @EXPORT = qw(
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
 # identifiers, one a line. COPY passes identifiers on before the statement ends. The test replaces
-# GENERATE by a function. The series is in the select list, because the executor would store a
-# series in FROM before the first row.
+# GENERATE by a function. generate_series is in the select list, because the executor would store
+# its rows if it were in FROM.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
@@ -146,8 +146,7 @@ sub crash_server {
 # --- eras --------------------------------------------------------------------------------------
 
 # Adds these files as an era. Returns the number of identifiers, the first and last second since the
-# epoch of identifiers, the number in the last second, and the node ids in order, separated by
-# spaces.
+# epoch of identifiers, the number in the last second, and the sorted node ids as text.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};
@@ -169,7 +168,7 @@ SQL
     return \%era;
 }
 
-# Empties the history, so that the next eras are independent of former ones.
+# Empties the history, so that the next eras are independent of earlier eras.
 sub forget {
     my ($self) = @_;
     $self->{observer}->safe_psql('postgres', 'TRUNCATE history');

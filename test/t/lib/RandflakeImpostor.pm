@@ -49,7 +49,7 @@ sub report {
 }
 
 # A coordinator's answer has values of these types. The last two are optional: the coordinator's
-# clock in milliseconds, and the time of the first secret that the holder lacks.
+# clock in milliseconds, and the start of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
 # Returns columns of these types for row_description.
@@ -76,8 +76,7 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Sets how the impostor treats new connections, and cuts open ones. Each function gets the
-# connection:
+# Sets how the impostor treats new connections, and cuts open ones. The functions get a connection:
 # - `startup` replaces the welcome, after the client's first message.
 # - `answer` gets the text of a request, and replaces the answer after the confirmed parse and bind.
 sub play {
@@ -96,8 +95,7 @@ sub play {
         }
     }
     $self->{pid} = $pid;
-    # Waits until the process has left the test's process group, because the test can stop it only
-    # then.
+    # Waits until the process leads its own process group, because `stop` kills this group.
     sleep 0.01 until getpgrp($pid) == $pid;
 }
 
@@ -108,7 +106,7 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Perl calls this at every kind of end of the test. Forked processes exit without it.
+# Perl calls this however the test ends. Forked processes exit without calling it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
 # Returns the contents of clients' first messages, one a line.

@@ -10,7 +10,7 @@ use Randflake;
 
 our @EXPORT = qw(private_installation);
 
-# Links everything of one directory into another, except some names.
+# Links all entries of one directory into another, except those with the given names.
 sub link_all {
     my ($from, $to, @except) = @_;
     make_path($to);

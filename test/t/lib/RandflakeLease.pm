@@ -12,16 +12,15 @@ our @EXPORT = qw(
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
-# A lease lasts these seconds, the shortest time in which a slow machine renews it.
+# Leases last this many seconds. Slow machines could not renew shorter leases in time.
 our $duration = 4;
 
-# A coordinator's pool has this number of node ids. A pool of up to 16 node ids leases them in
-# cycles.
+# The pool's size. A coordinator would lease the node ids of a pool of 16 or fewer in cycles.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
-# template has the extensions of generators and coordinators in the database postgres. All servers
-# share a secret. Clients call randflake_generate(), or snowflake_generate() with snowflake => 1.
+# template has both extensions in the database postgres. All servers share a secret. Clients call
+# randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
     my $template = new_server('template', init => [ allows_streaming => 1 ],
@@ -51,8 +50,7 @@ sub start_in_fleet {
     }
 }
 
-# Makes a server with these settings, and starts it unless `start` is false. `conf` has lines for
-# postgresql.conf.
+# Makes a server with these settings and further lines in `conf`. Starts it unless `start` is 0.
 sub _copy_of_template {
     my ($fleet, $name, $settings, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name);
@@ -63,8 +61,7 @@ sub _copy_of_template {
     return $node;
 }
 
-# Makes a coordinator with short leases. The coordinator has the secret, because it checks all
-# identifiers.
+# Makes a coordinator with short leases, and with the secret, because it decodes all identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -72,9 +69,8 @@ sub start_coordinator {
     return $node;
 }
 
-# Creates the extension again, because a coordinator in a copy must assume that it lost leases.
-# Copies every lease to another table for all_is_well, because a grant deletes older leases of its
-# node ids.
+# Creates the extension again, because a copied coordinator must assume that it lost leases. Copies
+# leases to a table, which all_is_well reads, because grants delete older leases of their node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -95,7 +91,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from this server or connection string, plus others.
+# Returns the settings of a server that leases from this server or connection string.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -146,7 +142,7 @@ sub wait_for_status {
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
 }
 
-# Waits until the server's clock has passed the window, and the coarse clock has too.
+# Waits until the server's precise and coarse clocks have passed the end of the window.
 sub wait_for_closed_window {
     my ($node) = @_;
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
@@ -157,7 +153,7 @@ sub wait_for_open_window {
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
 }
 
-# Checks that the server has given back this lease, or the next lease if this one had ended.
+# Checks that the server has given back this lease or a later lease.
 sub gave_back {
     my ($coordinator, $holder, $lease, $test_name) = @_;
     is( $coordinator->safe_psql('postgres',
@@ -206,11 +202,10 @@ sub load_on {
     }
 }
 
-# Ends the clients of a server. Clients of a stopped server have ended.
+# Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
 sub end_load {
     my ($fleet, $node) = @_;
-    # The SQL is an argument, because a psql that cannot connect does not read its input, which can
-    # kill IPC::Run.
+    # The SQL is an argument, because IPC::Run may die if psql cannot connect and reads no input.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
@@ -218,8 +213,8 @@ sub end_load {
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
 }
 
-# Checks on the coordinator that no client received an identifier twice. With `leased` true, every
-# second and node id must lie inside a lease of its server.
+# Checks on the coordinator that no client received an identifier twice. If `leased` is true, the
+# second and node id of each identifier must lie inside a lease of its server.
 sub all_is_well {
     my ($fleet, $coordinator, $test_name, %options) = @_;
     my $copies = join '', map {
@@ -256,7 +251,7 @@ sub processes_of {
     return ($postmaster, @children);
 }
 
-# Waits for the lease worker, which a new server starts late.
+# Waits for the lease worker, which starts some time after a new server.
 sub lease_worker_of {
     my ($node) = @_;
     my ($postmaster) = processes_of($node);

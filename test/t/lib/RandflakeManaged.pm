@@ -1,4 +1,4 @@
-# Makes databases with managed/randflake.sql for an ordinary role, in servers without the library.
+# Makes databases in which an ordinary role uses managed/randflake.sql, without the library.
 
 package RandflakeManaged;
 
@@ -7,9 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(managed_server install_managed as_owner);
 
-# Starts a server without the library, with a database app. Its owner is the role owner, which has
-# no other privileges. `conf` goes into postgresql.conf; PostgreSQL::Test::Cluster explains
-# `install_path`.
+# Starts a server without the library, with a database `app`, which the unprivileged role `owner`
+# owns. `conf` goes into postgresql.conf, and `install_path` to PostgreSQL::Test::Cluster.
 sub managed_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());

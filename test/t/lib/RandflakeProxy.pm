@@ -29,8 +29,7 @@ sub new {
 
 # Sets how the proxy treats connections, including open ones:
 # - `pass` passes everything on.
-# - `cut` breaks the connection before the answer to a request for a lease, which the coordinator
-#   has granted.
+# - `cut` breaks the connection between the coordinator's grant of a lease and its answer.
 # - `hang` accepts connections and sends nothing.
 sub set_mode {
     my ($self, $mode) = @_;

@@ -1,9 +1,8 @@
-# Runs SQL faster than PostgreSQL::Test::Cluster, which starts a psql for each call. A psql takes
-# four times as long as a session. This module replaces `psql` (hence `safe_psql`) and
-# `poll_query_until`, and sends pure SQL to the server through DBD::Pg. Each call still has its own
-# session, and each statement has its own transaction. Results and errors look as psql prints them,
-# except for line numbers in errors and results of rules. The program psql still runs everything
-# that needs psql.
+# Runs SQL faster than PostgreSQL::Test::Cluster, which starts psql for each call and so takes four
+# times as long. This module replaces `psql` (hence `safe_psql`) and `poll_query_until`, and sends
+# pure SQL to the server through DBD::Pg. Each call still has its own session, and each statement
+# its own transaction. Results and errors look like psql's output, but errors lack line numbers, and
+# results of rules differ. Texts that need psql still run in psql.
 
 package RandflakeSessions;
 
@@ -55,7 +54,7 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error. After a cancellation, newer DBD::Pg has only its fields.
+# Returns the last statement's error. If it was cancelled, newer DBD::Pg lacks the error's text.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -115,7 +114,7 @@ sub psql {
         $connection->{pg_bool_tf} = 1;
         $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
     } else {
-        # A psql that cannot connect does not read its input, which can kill IPC::Run.
+        # IPC::Run may die if psql cannot connect and therefore reads no input.
         @statements = ();
         $errors .= 'psql: error: ' . DBI->errstr;
         $status = 2;

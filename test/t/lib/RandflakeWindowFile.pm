@@ -7,8 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(window_path read_window write_window write_window_bytes written_end crc32c);
 
-# A file has the fields of the head, two leases, 16 secrets with fingerprint and time, 16 ranges of
-# node ids with their ends, and the checksum.
+# A file contains the fields of the head, two leases, 16 secrets with fingerprint and time, 16
+# ranges of node ids with their ends, and the checksum.
 my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
   smallest_skew_ms largest_skew_ms inode device birth
   stop_boot0 stop_boot1 stop_at_ms stop_clock_ms stop_first_node stop_nodes floor copied_at
@@ -53,7 +53,7 @@ sub write_window_bytes {
     close $out or die "could not write $path: $!";
 }
 
-# Returns the written end of the range in use.
+# Returns the end on disk of the range in use.
 sub written_end {
     my ($node) = @_;
     return read_window($node)->{ends}[0][2];

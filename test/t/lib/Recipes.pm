@@ -1,6 +1,5 @@
 # Runs the recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Extracts
-# each program from its page, runs it in its own database, and compares its output with the
-# database.
+# each program from its page, runs it in its own database, and compares output and database.
 
 package Recipes;
 
@@ -17,8 +16,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. The blocks make the database and its tables. If the tools of a recipe are
-# missing, it fails if RANDFLAKE_DRIVERS equals this word; otherwise the test skips it.
+# Starts the server. The two blocks make a database and its tables. A recipe whose tools are missing
+# fails if RANDFLAKE_DRIVERS equals this word. Otherwise it is skipped.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -29,7 +28,7 @@ sub start_recipes {
     return $node;
 }
 
-# Runs further recipes on another server, without the library but with this SQL.
+# Starts a server with this SQL instead of the library, for the following recipes.
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
@@ -97,7 +96,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# Every recipe prints this. Drivers leave out the lines that do not depend on the key's form.
+# Every recipe prints this. Recipes of drivers leave out the lines that `recipe` removes.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -123,15 +122,15 @@ SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FRO
 SQL
 
 # Runs a recipe with a `name`. The other arguments:
-# - `files` has the names of its blocks, which are the names of its files.
-# - `programs` has the names of its files in test/recipes.
-# - `needs` has pairs of a requirement and whether the machine meets it.
+# - `files` contains the names of its blocks, which are the names of its files.
+# - `programs` contains the names of its files in test/recipes.
+# - `needs` contains pairs of a requirement and whether the machine meets it.
 # - `tables` is true if the tables exist before the recipe runs.
-# - `model` is true for a mapper, which prints everything. It is the default without `tables`.
+# - `model` is true for a mapper, which prints everything. Without `tables` it is always true.
 # - `packages` is the directory with the recipe's node_modules.
-# - `prepare` has commands that run first, and `run` has the recipe's command.
-# - `also` has more files, by name.
-# - `after` has commands that run last. They may make the tables again, in the database "again".
+# - `prepare` contains commands that run first, and `run` is the recipe's command.
+# - `also` contains more files, by name.
+# - `after` contains commands that run last. They may make the tables in the database "again".
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
@@ -200,7 +199,7 @@ sub run_recipe {
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
         $expected =~ s/^(?:bulk|json|number|bought) .*\n//gm if !$model;
-        # The stand-in returns no row for malformed input.
+        # Without the library, a malformed key finds no row instead of an error.
         s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
         is($output, $expected, '  prints what is in the database');
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;
