@@ -82,6 +82,8 @@ soak:
 
 lint:
 	scripts/check_rooms.sh
+	! LC_ALL=C.UTF-8 grep -rnE '^.{101}' bench docs/monitoring extension managed migrate scripts sql test/t | \
+		grep -E '^[^:]+:[0-9]+: *(--|#) '
 	printf '%s\n' $(wildcard src/*/*/*.cpp) | xargs -P $(shell nproc) -I {} \
 		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -D_GNU_SOURCE
 	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \

@@ -1,3 +1,5 @@
+// Formats and parses base 32. For a text of any length, ParseText names the first wrong character.
+
 #include "core/identifier/id_text.h"
 
 #include "core/base/assert.h"

@@ -1,3 +1,5 @@
+// Parses a description piece by piece. An error names the wrong piece.
+
 #include "core/identifier/layout_text.h"
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Encodes and decodes the state, and decides by it about a start, a reload and a change of range.
+
 #include "core/window/window_state.h"
 
 #include <array>
