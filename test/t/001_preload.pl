@@ -17,7 +17,7 @@ my %inspects = (
     'generated_at' => 'SELECT randflake_generated_at(1)',
     'encode' => q{SELECT randflake_encode('2030-01-01', 1, 1)});
 
-# These functions need no shared memory, so they must return the same without the library.
+# These functions need no shared memory, so they must work without the library too.
 my $pure = q{SELECT randflake_to_text(-1), randflake_from_text('v'), randflake_shard(-1, 4),
                     (SELECT count(*) FROM randflake_shard_ranges(4)),
                     randflake_generated_at(NULL) IS NULL};
@@ -41,14 +41,13 @@ SELECT (randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '01234
 SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS released FROM randflake_lease \gset
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL
-# Every use of the type fails without the library.
 error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"shared_preload_libraries"/ },
     "not preloaded: $_ fails")
   for 'SELECT randflake_next()', q{SELECT 'a'::randflake};
 is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
     't', 'not preloaded: times of the type work');
 
-# Preloads the library, but sets no secret.
+# From here on, the server preloads the library. These settings give the server no secret.
 for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {
     my $label = 'no secret, ' . join(' ', sort keys %$settings);
     $node->stop;
@@ -65,7 +64,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# A server decodes with a secret and without a node id.
+# These settings have a secret and no node id, so the server decodes but does not generate.
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     my $label = 'no node id, ' . join(' ', sort keys %$settings);
     $node->stop;
@@ -84,7 +83,7 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# Follows the README: the extensions exist before the operator configures the server.
+# As in the README, the extensions exist before the operator configures the server.
 $node->stop;
 configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
 $node->start;
@@ -92,7 +91,7 @@ my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README
 is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
     'the type is bound by its first use, as README has it');
 
-# The server warns in its log if its minor release is older than docs/security.md demands.
+# The server logs a warning if its minor release is older than docs/security.md demands.
 my ($named) = slurp_file('docs/security.md') =~ /at least PostgreSQL ((?:\d+\.\d+(?:, | or )?)+)/;
 my %least = $named =~ /(\d+)\.(\d+)/g;
 my ($major, $minor) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)0*(\d+)$/;
@@ -100,7 +99,6 @@ is(join(' ', sort keys %least), '15 16 17 18', 'each major that had the fault is
 is( $node->log_contains('WARNING:  this minor release of PostgreSQL lets roles forge identifiers') ? 1 : 0,
     $minor < ($least{$major} // 0) ? 1 : 0, "  the log warns, or not, of $major.$minor");
 
-# The library reports the extension's version to a server that asks for it.
 if ($node->pg_version >= 18) {
     is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library reports its version');
 SELECT l.module_name, l.version = e.default_version

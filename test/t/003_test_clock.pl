@@ -1,13 +1,13 @@
-# Checks the clock that other tests give to servers (lib/clock.c): no process sees half a step of
-# the clock. The other tests would fail if processes of a server saw different clocks, or if two
-# servers shared a clock.
+# Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
+# Other tests would fail if processes of a server saw different clocks, or if servers shared a
+# clock.
 
 use Randflake;
 
 my $node = new_server('main');
 start_under_clock($node);
 
-# Most bits change when the clock steps across 2^60 ns, so half a step would show another time.
+# A step across 2^60 ns changes most bits, so a half-written time would differ from both times.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
 my $session = start_session($node, <<"SQL");

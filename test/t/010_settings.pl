@@ -1,6 +1,5 @@
-# Starts the server with impossible settings: it refuses, names the setting, and never shows the
-# secret. With possible settings the server starts, and makes the identifiers of the reference
-# implementation.
+# Checks that a server with invalid settings does not start, names the setting, and does not log the
+# secret. With valid settings, the server makes the reference implementation's identifiers.
 
 use Randflake;
 
@@ -8,7 +7,7 @@ my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
-# Starts the server with these settings instead of the usual ones. The log must give the reason.
+# Checks that the server does not start with these settings, and that the log gives the reason.
 sub refused {
     my ($settings, $reason, $name) = @_;
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
@@ -33,8 +32,6 @@ sub refused_file {
     no_secret_in($log, $secret, "refused file: $name: the secret is not shown");
 }
 
-# --- numbers -----------------------------------------------------------------------------------
-
 refused({ node_id => 'abc' }, qr/FATAL:.*"randflake\.node_id": "abc"/, 'node_id is no number');
 refused({ node_id => 131072 }, qr/FATAL:.*131072 is outside.*"randflake\.node_id"/, 'node_id too high');
 refused({ node_id => -2 }, qr/FATAL:.*-2 is outside.*"randflake\.node_id"/, 'node_id too low');
@@ -54,15 +51,11 @@ refused({ coordinator => 'dbname=postgres' },
     qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
     'node_id and coordinator');
 
-# --- malformed secrets ----------------------------------------------------------------------------
-
 my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
 refused({ secret => substr($secret, 1) }, $malformed, 'a secret of 31 digits');
 refused({ secret => "$secret " }, $malformed, 'a secret before a space');
 refused({ secret => '********' }, $malformed, 'a secret copied from what SHOW shows');
 refused({ secret => $secret x 1000 }, $malformed, 'a secret of 32000 digits');
-
-# --- secret files ------------------------------------------------------------------------------
 
 my $data = $node->data_dir;
 refused_file("$data/absent", qr/absent.*No such file/, 'missing');
@@ -100,9 +93,7 @@ refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file'
 refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
     'a malformed secret and secret_file');
 
-# --- settings that work ------------------------------------------------------------------------
-
-# The reference implementation computed this: secret, node id, sequence, second, identifier.
+# The reference implementation computed this identifier from the secret and the three fields.
 my ($vector_secret, @vector) =
   ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 
@@ -137,20 +128,17 @@ symlink 'secret', "$data/link" or die "could not link: $!";
 starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
 starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
 
-# --- impossible reloads ------------------------------------------------------------------------
-
 my $warning = qr/WARNING:  the next start of the server will fail: both "randflake\.node_id" and "randflake\.coordinator" are set/;
 my $shown = 'the next start of the server will fail: both "randflake.node_id" and'
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# Reloads with these settings. New sessions must see this problem, and the log must have this many
-# warnings.
+# Reloads these settings. New sessions must see this problem. The log must have this many warnings.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;
     configure($node, %$settings);
-    # Every reload changes this setting, so its value shows when the postmaster has finished.
+    # Every reload changes this setting. Its new value shows that the postmaster has reloaded.
     $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
     $node->reload;
     $node->poll_query_until('postgres',
@@ -165,7 +153,7 @@ my %static = (node_id => 1, secret => $secret, max_clock_skew => 0);
 my %coordinator = (coordinator => 'host=/nowhere dbname=postgres');
 configure($node, %static);
 $node->start;
-# Other processes of the server read the settings too.
+# An open session reads the reloaded settings too. It must not repeat the postmaster's warning.
 my $session = $node->background_psql('postgres');
 $session->query_safe('SELECT 1');
 reloads({ %static, max_wait => '6s' }, '', 0, 'static, another setting changes');

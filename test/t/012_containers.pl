@@ -1,7 +1,7 @@
-# Follows docs/containers.md: secret files with the owners and modes of platforms, node ids from a
-# pod's name, the Dockerfile's commands, and the image for operators. The test builds that image if
-# buildah is in PATH and may make user namespaces. A server of PostgreSQL 18 or later also uses the
-# image's files.
+# Follows docs/containers.md: secret files with the owners and modes that platforms use, node ids
+# from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may make user
+# namespaces, the test builds the operator's image. A server from PostgreSQL 18 on also uses its
+# files.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -10,8 +10,6 @@ use Randflake;
 read_document('docs/containers.md', 'test/t/012_containers.pl');
 my $node = new_server('main');
 
-# --- the secret file -----------------------------------------------------------------------------
-
 # Makes a secret file with this owner, group and mode. Returns undef if only root may do so.
 sub secret_of {
     my ($owner, $group, $mode) = @_;
@@ -19,7 +17,7 @@ sub secret_of {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
-    # In a Kubernetes volume, each file is a link into a directory, which another link names.
+    # In a Kubernetes volume, the file is a link into a directory that is itself behind a link.
     my $volume = PostgreSQL::Test::Utils::tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");
@@ -57,8 +55,6 @@ while (my ($platform, $owner, $group, $mode, $says) = splice @rows, 0, 5) {
     }
 }
 
-# --- a pod's ordinal -----------------------------------------------------------------------------
-
 my $command = block('ordinal') =~ s/^exec postgres/echo/r;
 for ([ 'db-0', 0 ], [ 'my-db-3', 48 ], [ 'db-17', 272 ]) {
     my ($host, $first) = @$_;
@@ -73,7 +69,7 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
-    # Makes all built files newer than their sources, so that make does not build them again.
+    # Tells make that all built files are up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));
@@ -85,7 +81,7 @@ SKIP: {
         [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
         '  the library, and what is installed of the extensions');
 
-    # The two commands of the Dockerfile leave the same files in /out.
+    # The Dockerfile's two commands must leave the same files in /out.
     my $out = PostgreSQL::Test::Utils::tempdir();
     my @commands = block('dockerfile') =~ /^RUN (make .+)$/mg;
     is(scalar @commands, 2, 'the Dockerfile builds and installs');
@@ -98,10 +94,9 @@ SKIP: {
 
     SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
-        # Chroots and some containers allow no user namespaces.
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        # Runs buildah without privileges and with an empty image store.
+        # buildah needs no privileges and starts with an empty image store.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";
@@ -116,7 +111,7 @@ SKIP: {
             '  it has these files and no other');
     }
 
-    # Configures the server as the operator does, with the mounted files first.
+    # Configures the server as the operator does. The mounted files come first in the paths.
     SKIP: {
         skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
         my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";

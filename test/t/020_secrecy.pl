@@ -1,5 +1,5 @@
-# Checks that the server shows the secret to no role in SHOW and the views of settings. Checks the
-# most verbose log, errors and process titles too.
+# Checks that no role sees the secret in SHOW, in the views of settings, in errors, in the most
+# verbose log, or in process titles.
 
 use Randflake;
 
@@ -26,7 +26,7 @@ CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());
 SQL
 $node->stop;
 
-# These statements show settings, or fail because of the secret's settings.
+# Each statement shows settings, or fails because of the settings of the secret.
 my @looks = (
     'SHOW randflake.secret',
     'SHOW randflake.secret_file',
@@ -53,7 +53,7 @@ my @looks = (
     'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;'
       . ' SELECT count(randflake_generate()) FROM made');
 
-# The decoded fields of these identifiers change with the key.
+# The encoded identifiers depend on the key, so this result shows which key the server uses.
 my $key_probe = q{SELECT string_agg(randflake_encode('2030-01-01', n, n)::text, ' ')
                   FROM generate_series(1, 10) AS n};
 
@@ -71,7 +71,7 @@ sub looks {
 }
 
 for my $form ('setting', 'file') {
-    # Mixes the case of letters, because the search must find the secret in any case.
+    # The search for the secret must ignore case, so the secret mixes lower and upper case.
     my $secret = random_secret() =~ s/([a-f])/rand 2 < 1 ? uc $1 : $1/ger;
     my $other = random_secret();
 
@@ -113,7 +113,7 @@ for my $form ('setting', 'file') {
     }
     looks($form, $secret);
 
-    # The server neither uses nor shows a changed secret before the restart.
+    # Before the restart, the server neither uses nor shows a changed secret.
     my $probe = $node->safe_psql('postgres', $key_probe);
     for my $value ($other, 'malformed', substr($secret, 1), '') {
         my $log_start = -s $node->logfile;
@@ -126,7 +126,7 @@ for my $form ('setting', 'file') {
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
-    # After a crash the postmaster makes new shared memory with the same key.
+    # After a crash, the postmaster creates new shared memory. The key must stay the same.
     my $log_start = -s $node->logfile;
     my $pid = $node->safe_psql('postgres',
         q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
@@ -135,7 +135,6 @@ for my $form ('setting', 'file') {
     $node->poll_query_until('postgres', 'SELECT true');
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
 
-    # Looks at the titles of all busy processes of the server.
     my $session = start_session($node,
         'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
         'SELECT pg_sleep(3600)');
@@ -149,7 +148,7 @@ for my $form ('setting', 'file') {
         q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
     finish_session($session);
 
-    # After a restart the other secret is in use. The whole log shows neither.
+    # The server uses the other secret after the restart. The whole log shows neither secret.
     $node->restart;
     isnt($node->safe_psql('postgres', $key_probe), $probe, "$form: a restart takes the new secret");
     looks("$form, after a restart", $other);

@@ -1,5 +1,5 @@
-# Makes calls wait under a clock that stands still. Checks that only randflake.max_wait,
-# statement_timeout, cancellation, termination or the running clock ends a wait.
+# Stops the clock, so that calls wait. Only randflake.max_wait, statement_timeout, a cancellation, a
+# termination or the running clock may end a wait.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -8,8 +8,6 @@ my $node = new_server('main',
     settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-
-# --- a second's numbers ----------------------------------------------------------------------
 
 my $second = 10 + int time;
 clock_stands_at($node, $second);
@@ -24,8 +22,6 @@ is_deeply(
         min_sequence => 0, max_sequence => 131071
     },
     'one session uses every number of the second, of both node ids');
-
-# --- max_wait --------------------------------------------------------------------------------
 
 for my $max_wait (0, 1, 300) {
     for my $sql (
@@ -49,8 +45,6 @@ for my $max_wait (0, 1, 300) {
 is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '',
     'exhausted: asking for none succeeds');
 
-# --- cancellation ----------------------------------------------------------------------------
-
 my $wait = 'SELECT randflake_generate()';
 my $waiting = q{FROM pg_stat_activity
                 WHERE wait_event_type = 'Extension' AND query ~ 'randflake_generate'};
@@ -67,14 +61,14 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiting");
 like((finish_session($session))[1], qr/57P01: terminating connection due to administrator command/,
     'pg_terminate_backend ends a wait');
 
-# The clock stays in the second, but advances by more than the timeout.
+# The clock advances by more than the timeout, but stays in the same second.
 $session = start_session($node, q{SET statement_timeout = '100ms'}, $wait);
 wait_until_waiting($node, 1);
 clock_stands_at($node, $second + 0.9);
 like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
     'statement_timeout ends a wait');
 
-# Lets a parallel worker wait, and cancels its leader's statement.
+# A parallel worker waits. The test cancels its leader's statement.
 my $force = $node->safe_psql('postgres',
     q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 $session = start_session($node, "SET $force = on", $wait);
@@ -86,7 +80,6 @@ $node->safe_psql('postgres',
 like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
     'canceling the leader ends the wait of its worker');
 
-# A block catches the error, and the session's next call works.
 is( $node->safe_psql('postgres', <<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
 SET randflake.max_wait = 10;
 SET client_min_messages = warning;
@@ -103,8 +96,6 @@ END $$;
 SELECT 'caught ' || count(*) FROM caught;
 SQL
 
-# --- the next second -------------------------------------------------------------------------
-
 my @sessions = map { start_session($node, 'INSERT INTO made SELECT randflake_generate()') } 1 .. 4;
 wait_until_waiting($node, 4);
 clock_stands_at($node, $second + 1);
@@ -113,9 +104,7 @@ all_distinct($node, 'SELECT id FROM made', 262148, 'nothing twice');
 my $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 1, 'they are of the next second');
 
-# --- the window ------------------------------------------------------------------------------
-
-# If the server restarts within a second, its window opens in the next second.
+# A server that restarts within one second opens its window in the next second.
 $node->stop;
 start_under_clock($node);
 for my $max_wait (0, 300) {
@@ -137,11 +126,10 @@ all_distinct($node, 'SELECT id FROM made', 262152, 'nothing twice');
 $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 2, 'they are of the next second');
 
-# --- the log -----------------------------------------------------------------------------------
-
 my $start_of_log = -s $node->logfile;
 
-# Uses up the second and makes one more call. Returns the log's count of used-up seconds.
+# Uses up the second's numbers and makes one more call. Returns how often the log reports a used-up
+# second.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

@@ -1,7 +1,7 @@
-# Crashes, stops and restarts the server under load, and checks that it issues no identifier twice.
-# The server starts at the written end after a crash, and at the exact end after a clean stop.
+# Crashes, stops and restarts the server under load. Checks that the server repeats no identifier,
+# starts at the written end after a crash, and starts at the exact end after a clean stop.
 #
-# RANDFLAKE_ROUNDS sets the number of rounds; `make soak` sets a large number.
+# RANDFLAKE_ROUNDS sets the number of rounds (`make soak` uses a large number).
 
 use feature 'state';
 use List::Util qw(max);
@@ -13,8 +13,8 @@ use Time::HiRes qw(sleep time);
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
 my $epoch = 1730000000;
 
-# Four clients share two node ids and fill every second from sequence 0 on. If the server entered a
-# second twice, identifiers would repeat.
+# Four clients share two node ids and fill every second from sequence 0 on. A server that entered a
+# second twice would repeat identifiers.
 my $secret = random_secret();
 my $node = start_server(
     'main',
@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends an era. Afterwards no backend is left, and the server is down or has recovered.
+# Each function ends an era: all backends end, and the server is down or has recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -48,7 +48,7 @@ sub start_era {
     return @clients;
 }
 
-# Decodes earlier eras only while no client runs.
+# Decoding waits until no client runs.
 my @eras;
 
 sub check_eras {
@@ -79,8 +79,8 @@ for my $round (1 .. $rounds) {
     my $way = $ways[ $round % @ways ];
     my %over = (name => "round $round, $way", crash => $ways{$way}{crash});
 
-    # Some rounds end while the server extends the window. If the server stops early in a second, it
-    # may start again in the same second.
+    # The random sleep makes some rounds end while the server extends its window. A server that
+    # stops early in a second may start again in the same second.
     sleep rand 1.5;
     sleep 1 - (time - int time) if $ways{$way}{early};
     my $from = clock();
@@ -102,8 +102,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop the server may start in the very next second. Only an immediate start shows the
-# exact end for Snowflake identifiers.
+# Starts right after each clean stop. The exact end shows only if the server starts immediately, and
+# only Snowflake identifiers show it.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {
@@ -118,9 +118,7 @@ for my $round (1 .. 4) {
 }
 $node->start;
 
-# --- a stopped backend --------------------------------------------------------------------------
-
-# A stopped backend continues after the end of its second and its window.
+# A stopped backend continues after its second and its window have ended.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);
@@ -135,9 +133,7 @@ kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
 
-# --- stopped processes -------------------------------------------------------------------------
-
-# Another backend crashes. The restart ends the stopped backend.
+# Another backend crashes, and the restart ends the stopped backend.
 @clients = $history->start_clients($node, @kinds);
 wait_until_received(@clients);
 ($sleeper, my $victim) = client_backends($node);
@@ -149,7 +145,8 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend outlives its postmaster, prevents the next start, and may continue until then.
+# The stopped backend outlives its postmaster and prevents the next start. Until that start, the
+# backend may generate.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -1,5 +1,5 @@
-# Sets clocks forward, back and forth, while the server runs and while it is stopped. Checks that
-# the server issues no identifier twice, that each error names a remedy, and that the remedy helps.
+# Moves the clock forward and back, while the server runs and while it is stopped. Checks that no
+# identifier repeats, that each error names a remedy, and that the remedy helps.
 
 use Randflake;
 use RandflakeHistory;
@@ -41,13 +41,13 @@ sub generates {
     return $era;
 }
 
-# Uses up the server's remaining numbers. The next check fails if any number remains.
+# Uses up the server's remaining numbers. If a number remains, the next check fails.
 sub exhaust {
     my ($file) = $history->generate($node, 131072, 0);
     $history->add_era($file);
 }
 
-# Checks that the server fails for this reason at the end of the wait.
+# Checks that a call fails with this error when its wait ends.
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
@@ -58,8 +58,7 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# Checks that the error says how far the clock is behind. The figure may differ by the test's
-# duration.
+# Checks that the error says how far the clock is behind. The test's duration may change the number.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
@@ -88,8 +87,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The tests below pass only under the right clocks. Identifiers use the test's
-# CLOCK_REALTIME_COARSE, and jumps refer to the system's CLOCK_BOOTTIME.
+# These tests pass only if identifiers use CLOCK_REALTIME_COARSE, which the test sets, and if the
+# server measures jumps against CLOCK_BOOTTIME, which the test does not set.
 
 # --- back ----------------------------------------------------------------------------------------
 
@@ -172,9 +171,7 @@ generates('far future written, unused node id again');
 restart_off_by(10 * $year, node_id => 20);
 generates('far future reached');
 
-# --- the hold-off --------------------------------------------------------------------------------
-
-# The hold-off for a copied state follows the server's clock, but not a jump of the clock.
+# After a copy of the state, the hold-off follows the server's clock but ignores a jump.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -184,8 +181,8 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# At the first use of a directory, the server holds off from its start, unless its clock was ahead
-# then.
+# At the first use of a directory, the server holds off from its start time, unless its clock was
+# ahead at the start.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

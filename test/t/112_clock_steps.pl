@@ -1,5 +1,5 @@
-# Sets the clock back. Checks that the server goes on at the clock's time under a spare range of
-# node ids, and issues no identifier twice.
+# Sets the clock back. Checks that the server continues at the clock's time with node ids of a spare
+# range, and that no identifier repeats.
 
 use Randflake;
 use RandflakeHistory;
@@ -43,12 +43,12 @@ sub generates_by_the_clock {
     return;
 }
 
-# Checks that calls fail once sessions have used up the seconds that the server had reached.
+# Checks that calls fail once sessions have used up every second that the server has reached.
 sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # Tries several sessions, because the next session may have another slot.
+    # The next session may have another slot with free numbers, so several sessions try.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -66,15 +66,13 @@ sub refuses {
     return;
 }
 
-# Starts with an early clock, because the server accepts no time before its start.
+# The clock starts early, because the server accepts no time before its start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);
 clock_offset($node, 0);
 generates_by_the_clock('forward 3 h', 0);
 is(status('problem IS NULL, spare_ranges_left'), 't|4', 'forward 3 h: no problem, four spare ranges');
-
-# --- steps of all sizes
 
 for my $small (0.02, 1) {
     clock_offset($node, -$small);
@@ -108,8 +106,6 @@ is(status('problem IS NULL, spare_ranges_left'), 't|4', 'later: the ranges are b
 clock_offset($node, -4 * $hour);
 refuses('before the floor', qr/ No range of node ids may be used before /);
 
-# --- starts
-
 clock_offset($node, 60);
 generates_by_the_clock('right again', 4);
 $node->stop('immediate');
@@ -123,8 +119,6 @@ crash_backend($node);
 generates_by_the_clock('after a crash of a backend', 5);
 clock_offset($node, -$hour + 60);
 generates_by_the_clock('back after a crash of a backend', 6);
-
-# --- under load
 
 start_off_by(120, spare_node_ranges => 7);
 generates_by_the_clock('under load', 6);
@@ -152,9 +146,7 @@ cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
 $history->no_duplicates('clock steps');
 
-# --- secrets
-
-# No secret begins before the last identifier of any range.
+# A new secret must begin after the last identifier of every range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
@@ -178,8 +170,6 @@ is( $node->safe_psql('postgres',
         'SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),
     't', '  and in use when its time comes');
 $node->stop;
-
-# --- narrow node ids -------------------------------------------------------
 
 for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
     [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ])

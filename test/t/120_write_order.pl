@@ -1,7 +1,7 @@
-# Checks how the server writes the window file: it writes, syncs, renames and syncs again before it
-# uses the announced window, and waits at least two seconds before the next write. When the disk
-# fails, the window stays at its old end. The library lib/watch_files.c logs the server's file
-# operations, and makes them fail or wait.
+# Checks how the server writes the window file. Before it uses the new window, the server writes,
+# syncs, renames, and syncs the directory. Two writes are at least two seconds apart. When the disk
+# fails, the window keeps its old end. lib/watch_files.c logs, delays or fails the server's file
+# operations.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
@@ -18,8 +18,6 @@ my $node = new_server(
     conf => "fsync = on\nrestart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-# --- the watch -----------------------------------------------------------------------------------
-
 my $watch = PostgreSQL::Test::Utils::tempdir;
 
 sub start_watched {
@@ -27,8 +25,8 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# Returns the operations since the last call, as "operation file" or "operation file: error",
-# without process ids and reads.
+# Returns the operations since the last call, except reads, as "operation file" or "operation file:
+# error".
 my $seen = 0;
 
 sub operations {
@@ -49,7 +47,7 @@ sub clear_fault {
     unlink "$watch/fault.$what" or die "could not remove the fault: $!";
 }
 
-# A closed gate makes the server wait before this operation, until the test opens the gate.
+# The server waits before an operation with a closed gate until the test opens the gate.
 my $closed_at;    # position in the log
 
 sub close_gate {
@@ -78,15 +76,13 @@ sub generates {
     return $era;
 }
 
-# The server's clock is this far ahead. The test never sets the clock back.
+# How many seconds the server's clock is ahead. The test never sets the clock back.
 my $ahead = 0;
 
 sub let_window_end {
     $ahead = max($ahead, written_end($node) + $epoch - time);
     clock_offset($node, $ahead);
 }
-
-# --- the order -----------------------------------------------------------------------------------
 
 my @write = ('write window.new', 'fsync window.new', 'rename window.new', 'fsync randflake');
 my @reply = ('reply client');
@@ -113,11 +109,9 @@ is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
 $node->safe_psql('postgres', 'SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
-# Waits until the present clock has reached the former clock, which was ahead.
+# The clock was ahead before the restart, so this call waits until the clock reaches that time.
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
-
-# --- a slow write --------------------------------------------------------------------------------
 
 sub waits_for_write {
     my ($test_name, $gate) = @_;
@@ -145,7 +139,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# Crashes the server at each step. The server has used only windows on disk.
+# Crashes the server at each step of a write. The server must have used only windows on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);
@@ -193,7 +187,7 @@ for my $case (
     operations();
     set_fault($fault, $error);
 
-    # In the window's last second, the first numbers trigger the failing write.
+    # In the window's last second, the first call starts the write, which fails.
     clock_stands_at($node, $end + $epoch - 1);
     my $began = time;
     my @clients = $history->start_clients($node, 'single');
@@ -225,7 +219,6 @@ for my $case (
     cmp_ok($era->{first}, '>=', $end, "$name, repaired: goes on at the old end, or later");
 }
 
-# Stops the server cleanly while it cannot write the exact end.
 my $end = written_end($node);
 set_fault('fsync.window.new', EIO);
 $node->stop;
@@ -236,7 +229,6 @@ start_watched();
 my $era = generates('clean stop on a bad disk, repaired');
 cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
 
-# Generates for the first time while the server cannot sync the data directory.
 let_window_end();
 $node->stop;
 unlink map { $node->data_dir . "/randflake/$_" } qw(window identity);
@@ -248,7 +240,6 @@ error_is($node, 'SELECT randflake_generate()', '55000',
 clear_fault('fsync.pgdata');
 generates('first use on a bad disk, repaired');
 
-# Starts the server while it cannot read its file.
 $node->stop;
 set_fault('read.window', EIO);
 start_watched();

@@ -1,7 +1,6 @@
-# Puts a FIFO, a link, a directory, a device or a socket in the place of the server's own files.
-# Checks that the server does not wait for these objects, follow links or write to any of them. The
-# server reports the object, cancels sessions on request, and stops. Once the test moves the object
-# away, the server goes on by itself.
+# Replaces the server's own files by a FIFO, a link, a directory, a device or a socket. The server
+# must not block on it, follow it or write to it. The server must report the object, let sessions be
+# cancelled, and stop. Once the object is gone, the server must continue by itself.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;
@@ -32,18 +31,18 @@ sub make_target {
     append_to_file($target, $content);
 }
 
-# Each function makes an object at a path, and returns false if this user lacks the right.
+# Each function makes an object at a path, and returns false if the user lacks the right.
 my %make = (
     'a FIFO' => sub { mkfifo($_[0], 0600) },
     'a link' => sub { symlink $target, $_[0] },
     'a link to nothing' => sub { symlink "$target.absent", $_[0] },
     'a directory' => sub { mkdir $_[0] },
     'a socket' => sub {
-        # Makes the socket at a short path, because the system limits a socket's path to 107 bytes.
+        # Uses a short path, because the system limits a socket's path to 107 bytes.
         my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
         IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
     },
-    # Users other than root may make device 0/0 only.
+    # Only root may make other devices than 0/0.
     'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
 
 sub put {
@@ -96,15 +95,13 @@ for my $name (qw(identity window window.new)) {
     $node->stop;
 }
 
-# Gives the server a file with two names. The file behind the other name keeps its content.
+# A second name of a file is a hard link. The file behind the other name must keep its content.
 make_target();
 link $target, "$folder/window.new" or die "could not link: $!";
 $node->start;
 generates('a second name of another file at window.new');
 is(slurp_file($target), $content, '  the other file is unchanged');
 $node->stop;
-
-# --- cancellation and shutdown -----------------------------------------------------------------
 
 configure($node, %settings, max_wait => '1h');
 move("$folder/window", "$base/window");
@@ -127,7 +124,7 @@ take_away("$folder/window");
 move("$base/window", "$folder/window");
 configure($node, %settings);
 
-# The postmaster writes the file at its exit.
+# The postmaster writes the file when it exits.
 $node->start;
 generates('before a FIFO comes');
 put('a FIFO', "$folder/window.new");
@@ -139,7 +136,7 @@ take_away("$folder/window.new");
 $node->start;
 generates('after it');
 
-# Sessions use an open window until its end.
+# Sessions use an open window until its end, so the problem appears only then.
 put('a FIFO', "$folder/window.new");
 my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
 my $problem = '';
@@ -153,8 +150,6 @@ take_away("$folder/window.new");
 generates('once it is away');
 $node->stop;
 
-# --- the folder --------------------------------------------------------------------------------
-
 move($folder, "$base/folder");
 mkfifo($folder, 0600);
 $node->start;
@@ -165,7 +160,6 @@ take_away($folder);
 symlink "$base/folder", $folder;
 generates('the folder may be a link');
 $node->stop;
-# --- the run marker ----------------------------------------------------------------------------
 
 my $marker = run_marker_path($node);
 unlink $marker;
@@ -176,8 +170,6 @@ generates('  as always');
 $node->stop;
 ok(!-p $marker, '  which is removed');
 $history->no_duplicates('in all of this');
-
-# --- leased ------------------------------------------------------------------------------------
 
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(never_leased => true)');
