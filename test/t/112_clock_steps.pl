@@ -143,7 +143,6 @@ cmp_ok($era->{count}, '>', 1000, 'under load: identifiers');
 my $changes = () = slurp_file($node->logfile, $log) =~ /the clock was set back/g;
 cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
-
 $history->no_duplicates('clock steps');
 
 # A new secret must begin after the last identifier of every range.
