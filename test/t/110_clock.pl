@@ -171,6 +171,8 @@ generates('far future written, unused node id again');
 restart_off_by(10 * $year, node_id => 20);
 generates('far future reached');
 
+# --- the hold-off --------------------------------------------------------------------------------
+
 # After a copy of the state, the hold-off follows the server's clock but ignores a jump.
 restart_off_by(0, node_id => 30);
 generates('true clock');

@@ -66,8 +66,6 @@ sub refused {
         $test_name, problem => 1);
 }
 
-# --- first identifier --------------------------------------------------------------------------
-
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates('as always');

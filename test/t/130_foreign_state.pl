@@ -1,5 +1,5 @@
 # Starts servers whose state on disk is damaged, or comes from another server or secret. Checks the
-# log's messages and the hold-off, and that the server goes on by itself afterwards.
+# log's messages, that the server holds off, and that it continues by itself afterwards.
 
 use Randflake;
 use RandflakeHistory;
@@ -25,8 +25,8 @@ sub generate {
     return $era;
 }
 
-# Reads the log from a position on. Returns warnings about the state as [message, detail, hint], and
-# the message about the secret.
+# Returns the warnings and the message about the secret that the log has since this position. Each
+# one is [message, detail, hint].
 sub warnings_since {
     my ($node, $position) = @_;
     my @warnings;
@@ -43,9 +43,9 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# Checks that the server gives this warning at its next start, and holds off beyond the start, and
-# beyond $end if given. At the following start the server neither warns nor holds off, but still
-# reports a copy until the operator acknowledges it.
+# Checks that the next start logs this warning and holds off beyond the start time and $end. Checks
+# that the following start neither warns nor holds off, but reports a copy until the operator
+# acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
@@ -93,9 +93,8 @@ my $copied = [
       . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
-# --- damage --------------------------------------------------------------------------------------
-
-# At a first use the server does not warn, but holds off, because the directory may be a copy.
+# At the first use of a directory, the server holds off without a warning, because the directory may
+# be a copy.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
@@ -104,7 +103,7 @@ cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the
 $node->stop;
 configure($node, %settings, node_id => 100, node_count => 4);
 
-# Tests one case of each kind. The unit tests cover every byte, every length and more content.
+# Tests one case of each kind of damage. The unit tests cover every byte and every length.
 for my $case (
     [ 'empty', 'the file has the wrong length', sub { '' } ],
     [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
@@ -173,8 +172,6 @@ holds_off(
         'It was written on timeline 7, this server is on timeline 1.',
         'Make sure that the former primary server does not generate with the node ids of this one.'
     ]);
-
-# --- a shortened hold-off ------------------------------------------------------------------------
 
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 clock_stands_at($node, time);

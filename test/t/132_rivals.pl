@@ -1,5 +1,5 @@
-# Checks that running servers with the same node ids and secret find each other: on one machine,
-# across a promotion, and through a common coordinator. All of them keep generating.
+# Checks that running servers with the same node ids and secret detect each other: on one machine,
+# after a promotion, and through a common coordinator. All of them keep generating.
 
 use Randflake;
 
@@ -29,7 +29,8 @@ like(slurp_file($two->logfile, $position),
     '  and logs it');
 generate($two);
 
-# After a backend's crash, the same postmaster makes new shared memory.
+# After a backend crashes, the postmaster creates new shared memory. Server one must still know of
+# it.
 $two->append_conf('postgresql.conf', 'restart_after_crash = on');
 $two->reload;
 my $session = start_session($two, 'SELECT pg_sleep(600)');
@@ -57,7 +58,7 @@ $two->stop;
 
 # --- a former primary ----------------------------------------------------------------------------
 
-# Hides the locks of running servers, as if they ran on another machine.
+# Removes this machine's file of claims, as if the running servers ran on other machines.
 sub leave_machine {
     my ($node) = @_;
     my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
@@ -89,8 +90,8 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# Reloads, so that the worker asks its upstream. A second question shows that the first answer
-# counts.
+# Reloads the standby, so that its worker asks the server that primary_conninfo names. When the
+# worker asks again, it has handled the first answer.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");
@@ -135,7 +136,8 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# Reloads the server, because it announces itself at each reload, and every 30 seconds.
+# Reloads the server, because each reload makes it announce itself. Without a reload it does so
+# every 30 seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
@@ -163,7 +165,7 @@ announces($one, $in_registry, 'one finds another, which has announced by another
 announces($two, $in_registry, '  and is found by it');
 like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
 
-# Gives both data directories the same identity, as on a shared disk.
+# Changes the origin in the server's row, as if another server of this name had announced itself.
 $coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
 $two->stop('immediate');
 $two->start;
@@ -197,7 +199,7 @@ SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint
 SQL
 announces($two, $leased, 'a lease of a node id is found, too');
 
-# A stop does not wait for the registry, nor for the next announcement in 30 seconds.
+# A stop waits neither for the registry's answer nor for the next announcement.
 my $took;
 for (1 .. 3) {
     my $hung = postmaster_of($coordinator);
@@ -225,7 +227,6 @@ ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids:
     'as is a connection string that is none');
 $two->stop;
 
-# The function refuses these arguments.
 $coordinator->start;
 my $uuid = '00000000-0000-0000-0000-000000000001';
 for (

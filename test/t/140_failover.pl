@@ -1,6 +1,6 @@
 # Promotes, switches over, recovers to a point in time and runs pg_rewind under the same node ids.
-# Checks that the new primary holds off, warns, and repeats no identifier of another server, even
-# one that its data lacks. For pg_upgrade, see 420_pg_upgrade.pl.
+# Checks that the new primary holds off, warns, and repeats no identifier of another server, not
+# even one that is missing from its data. 420_pg_upgrade.pl tests pg_upgrade.
 
 use Docs;
 use Randflake;
@@ -16,7 +16,6 @@ my %settings =
   (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
 
-# Starts a primary server with a table, ready for standbys and restores.
 sub start_primary {
     my ($name, %init) = @_;
     my $node = new_server(
@@ -30,7 +29,7 @@ sub start_primary {
     return $node;
 }
 
-# Stores identifiers as clients receive them, and returns the era.
+# Stores identifiers in a table as a client does. Returns the era.
 sub store {
     my ($node, $count) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
@@ -60,7 +59,7 @@ sub messages_since {
     return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
 }
 
-# Checks that a new primary holds off at the first call, and logs exactly these warnings.
+# Checks that a new primary holds off at its first call, and logs exactly these warnings.
 sub takes_over {
     my ($node, $test_name, @warnings) = @_;
     my $called = time;
@@ -76,7 +75,7 @@ my $other_timeline = 'the window file of randflake was written on another timeli
 
 # --- a late standby ------------------------------------------------------------------------------
 
-# Asks for checksums, because their default differs between versions.
+# Enables checksums explicitly, because their default differs between versions.
 my @checksums = (extra => ['--data-checksums']);
 
 my $a = start_primary('a', @checksums);
@@ -85,7 +84,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# Makes the checkpoint after the promotion slow: it must write this table.
+# The checkpoint after the promotion must write this table, which makes it slow.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
@@ -98,7 +97,6 @@ error_is($b, 'SELECT randflake_generate()', '25006',
     'standby: generates nothing');
 is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 
-# The standby receives nothing from here on.
 $b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;
 $b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')
@@ -113,7 +111,6 @@ is(read_window($b)->{timeline}, 2, 'promotion: the timeline is in the window fil
 
 # --- pg_rewind -----------------------------------------------------------------------------------
 
-# The former primary becomes a standby of the new one.
 my $configuration = slurp_file($a->data_dir . '/postgresql.conf');
 my $identity = (stat $a->data_dir . '/randflake/identity')[1];
 my ($data_dir, $host, $port) = ($a->data_dir, $b->host, $b->port);
@@ -140,7 +137,7 @@ takes_over($a, 'pg_rewind and promotion', $copied);
 
 # --- switchover ----------------------------------------------------------------------------------
 
-# Switches over to a server that has its own state, from an earlier timeline.
+# Switches over to a server whose state comes from an earlier timeline.
 write_file($b->data_dir . '/postgresql.auto.conf', '');
 $b->enable_streaming($a);
 $b->{log_start} = -s $b->logfile;

@@ -1,7 +1,7 @@
-# Moves node ids between servers: by promotions, by disks rolled back, and after shutdowns that
-# prove nothing. The test compares the identifiers of all servers, including those of rolled-back
-# transactions. The simulation of fleets tests a server's decisions, and this file tests the facts
-# that a server reads. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that prove
+# nothing. Compares the identifiers of all servers, including those of rolled-back transactions. The
+# simulation of fleets tests a server's decisions. This file tests the facts that a server reads.
+# RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -34,9 +34,9 @@ sub start_with {
     start_under_clock($node);
 }
 
-# Gives a running server a long tolerance, which counts for the proof of its stop: a restart on a
-# busy machine may take longer than the usual tolerance. Other servers keep the usual tolerance, so
-# they do not hold off for longer.
+# With this long tolerance, a stop counts as proven even if the restart on a busy machine takes
+# longer than the usual tolerance. Other servers keep the usual tolerance, so their hold-offs stay
+# short.
 my $long = '300s';
 
 sub reload_with {
@@ -49,7 +49,8 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server, and writes the usual tolerance into its file for the next round's hold-off.
+# Stops the server. Then writes the usual tolerance into its file, so that the next round's hold-off
+# is short.
 sub forget_long {
     my ($node) = @_;
     $node->stop;
@@ -96,8 +97,6 @@ sub handover {
     $history->no_duplicates($case);
     $history->forget;
 }
-
-# --- the server's stop ---------------------------------------------------------------------------
 
 handover(
     'quick restart',
@@ -176,7 +175,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# The host paused a virtual machine, so only the wall clock shows the passed time.
+# The host pauses a virtual machine, so only the wall clock shows the elapsed time.
 handover(
     'paused machine',
     sub {
@@ -193,7 +192,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A promoted server holds off from the promotion, even if it has made new shared memory since.
+# A promoted server holds off from its promotion, even if it has recreated its shared memory since.
 handover(
     'promotion and a crash of a session',
     sub {
@@ -216,9 +215,7 @@ handover(
         generates($b, 0.2, "$name, standby, then");
     });
 
-# --- disk rollback -------------------------------------------------------------------------------
-
-# The whole rollback takes less than the tolerated difference of clocks.
+# The whole rollback takes less time than the tolerated difference of clocks.
 handover(
     'rollback to a stop',
     sub {
@@ -229,7 +226,7 @@ handover(
         $a->stop;
         write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
         my $snapshot = snapshot($a);
-        # Makes the marker unwritable in every second round, so that the server removes it.
+        # In every second round, the server cannot write the marker, so it removes the marker.
         chmod 0400, run_marker_path($a) if $round % 2 == 0;
         clocks_stand_in_next_second($a);
         start_with($a, @settings);
@@ -240,10 +237,8 @@ handover(
         is_closed($a, $name);
     });
 
-# --- changing tolerances -------------------------------------------------------------------------
-
 # Lowers the tolerance before the first call or before the stop. The hold-off uses the largest
-# value, and the proof the smallest.
+# tolerance, and the proof of the stop uses the smallest.
 handover(
     'lowered in a handover',
     sub {

@@ -1,5 +1,5 @@
-# Runs a fleet that leases node ids from one coordinator under load, while the coordinator and the
-# servers stop, hang and die.
+# Runs a fleet that leases node ids from one coordinator under load. The coordinator and the servers
+# stop, hang and crash.
 
 use Randflake;
 use RandflakeLease;
@@ -7,7 +7,6 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
-# The first server has its own clock.
 my @holders = new_holder($fleet, 'holder1', $coordinator, node_count => 1);
 start_under_clock($holders[0]);
 wait_for_lease($holders[0]);
@@ -32,14 +31,12 @@ sub ids_go_on {
     pass($test_name);
 }
 
-# A lease that no holder renews is shorter.
+# Only a renewal makes a lease this long.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
 SQL
 ids_go_on('identifiers go on');
-
-# --- the coordinator ---------------------------------------------------------------------------
 
 # A server's clock stands still while its coordinator stops, so the server's lease does not end.
 clock_stands_at($holders[0], time);
@@ -76,12 +73,10 @@ sleep $RandflakeLease::duration + 1;
 kill 'CONT', @processes;
 ids_go_on('the coordinator hung beyond the end of the leases');
 
-# --- the servers -------------------------------------------------------------------------------
-
-# A stopped process must not go on with node ids that another server has leased since.
+# A stopped process must not continue with node ids that another server has leased since.
 my $spare = new_holder($fleet, 'spare', $coordinator);
 
-# Stops a server's processes until the spare server has leased one of its node ids.
+# Stops these processes until the spare server has leased the holder's first node id.
 sub taken_over_while_stopped {
     my ($holder, $what, @pids) = @_;
     kill 'STOP', @pids;
@@ -89,8 +84,8 @@ sub taken_over_while_stopped {
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
-    # Leases all other node ids until a distant time, so that none is free. The numbers of these
-    # leases are negative, so they do not affect the numbers of holders' leases.
+    # Leases all other node ids to nobody, so that the spare server gets this one. The leases have
+    # negative ids, because the ids of other leases must not change.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
 SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
@@ -121,8 +116,8 @@ taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2
 kill 'CONT', @backends;
 ids_go_on('stopped backends go on, with another lease', $holders[2]);
 
-# Terminates only the worker, which gives the lease back. Its successor takes another lease. The
-# test signals the worker's whole group, like the postmaster.
+# Terminates only the worker and its process group, like the postmaster. The worker gives the lease
+# back, and its successor takes another lease.
 my $lease = status_of($holders[2], 'lease_id');
 my $worker = lease_worker_of($holders[2]);
 sleep 0.0005 while kill 'TERM', -$worker;
@@ -130,7 +125,6 @@ wait_for_status($holders[2], "lease_id > $lease AND now() < window_end");
 ids_go_on('worker terminated: another lease', $holders[2]);
 gave_back($coordinator, $holders[2], $lease, 'worker terminated: the lease was given back');
 
-# A clean stop gives the lease back at once.
 $lease = status_of($holders[0], 'lease_id');
 end_load($fleet, $holders[0]);
 $holders[0]->stop;
@@ -152,8 +146,6 @@ ok($first[0] != $first[1] && $first[1] != $first[2] && $first[0] != $first[2],
     "a server and two copies of it have different node ids: @first");
 sleep $RandflakeLease::duration;
 
-# --- many at once ------------------------------------------------------------------------------
-
 $coordinator->pgbench('--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
     [qr{actually processed: 200/200}], [qr/^$/], '200 concurrent calls succeed',
     { acquire => <<'SQL' });
@@ -166,8 +158,6 @@ SELECT count(*) FILTER (WHERE holder = 'many'),
         ON a.lease_id < b.lease_id AND a.nodes && b.nodes AND a.span && b.span)
 FROM randflake_lease
 SQL
-
-# --- the end -----------------------------------------------------------------------------------
 
 end_load($fleet, $_) for @holders, @copies;
 all_is_well($fleet, $coordinator, 'fleet');

@@ -1,23 +1,21 @@
 # Fails over to a coordinator that missed the last grants, promotes coordinators that lost nothing,
-# and lets a server be its own coordinator. 240_lease_handover.pl tests a restore in place, and
-# 410_dump_restore.pl dumps.
+# and runs a server as its own coordinator.
 
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-# Servers renew at two fifths of this duration, which leaves time on a busy machine.
+# Servers renew when two fifths of this duration have passed, which leaves time on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# All servers share one clock. The clock stands still while the coordinator changes, so no lease
-# ends.
+# All servers share one clock, which stands still while the coordinator changes. So no lease ends.
 $fleet->{clock} = $fleet->{template};
 
-# The first coordinator and its standby share one connection string, and run one at a time.
+# The first coordinator and its standby share one connection string, and never run at the same time.
 my $first = start_coordinator($fleet, 'first');
 $first->backup('old');
 my $second = PostgreSQL::Test::Cluster->new('second');
@@ -26,15 +24,13 @@ start_in_fleet($fleet, $second);
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
   join(',', map { $_->host } $first, $second), join(',', map { $_->port } $first, $second);
 
-# The standby receives this server's lease, and misses everything later.
+# The standby receives this server's lease, but none of the later leases.
 my @known = start_holder($fleet, 'known', $coordinators);
 $first->wait_for_catchup($second, 'replay', $first->lsn('insert'));
 $second->stop;
 my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
-
-# --- missed grants -----------------------------------------------------------------------------
 
 my $lease = status_of($known[0], 'lease_id');
 my @workers = map { lease_worker_of($_) } @known, @missed;
@@ -53,9 +49,8 @@ ok( $second->poll_query_until('postgres',
     'failover: a known lease is renewed');
 clock_runs_from($fleet->{clock}, $stands_at);
 
-# The first server to ask the new coordinator gets node ids that are still in use, because that
-# coordinator does not know of their leases. The new lease begins only when all leases of the former
-# coordinator must have ended.
+# The new coordinator does not know every lease, so it grants node ids that are still in use. The
+# new lease must not begin before all leases of the former coordinator have ended.
 my $newcomer = start_holder($fleet, 'newcomer', $coordinators);
 my $start = $second->safe_psql('postgres',
     q{SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = 'newcomer'});
@@ -77,8 +72,6 @@ all_is_well($fleet, $second, 'failover', leased => 0);
 $_->stop for $newcomer, @known, @missed, $second;
 $RandflakeLease::duration = 4;
 
-# --- complete promotion ------------------------------------------------------------------------
-
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
 
@@ -89,7 +82,7 @@ sub granted {
     return $lease;
 }
 
-# Returns the seconds from the request that begins the takeover to the grant.
+# The first request starts the takeover. Returns the seconds from this request to the first grant.
 sub holds_off {
     my ($node) = @_;
     $node->psql('postgres', "SELECT $acquire");
@@ -118,8 +111,6 @@ $heir->safe_psql('postgres', $nothing_lost);
 is(holds_off($heir), 0, '  told again, nothing changes');
 $heir->stop;
 
-# --- its own coordinator -----------------------------------------------------------------------
-
 my $own = new_holder($fleet, 'own', 'dbname=none');
 configure($own, leasing($fleet, $own));
 start_in_fleet($fleet, $own);
@@ -137,7 +128,6 @@ is(status_of($standby, 'lease_id IS NULL AND lease_error IS NULL'), 't', 'and do
 my ($lease_error) = (error_of($standby, "SELECT * FROM $acquire"));
 is($lease_error->{sqlstate}, '25006', 'a standby leases nothing');
 
-# Promotes the standby while the former primary runs.
 load_on($fleet, $own);
 $standby->promote;
 wait_for_lease($standby);

@@ -1,10 +1,10 @@
-# Checks that a lease outlives its holder. Crashes a session and the postmaster, and restarts the
-# server, while the coordinator is away or would grant no other lease. Checks also that no server
+# Crashes a session and the postmaster, and restarts the server, while the coordinator is away or
+# would grant no other lease. Checks that the server keeps its lease. Checks also that no server
 # resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
 # original, or with another number of node ids.
 #
 # RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command measures
-# the table of docs/leases.md. A session calls every 10 ms, with leases of 60 seconds, and the
+# the table of docs/leases.md, with leases of 60 seconds. A session calls every 10 ms, and the
 # command prints the longest time without an identifier.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
@@ -27,7 +27,7 @@ my %ways = (
     'an immediate restart' => sub { $_[0]->stop('immediate'); $_[0]->start },
     'a fast restart' => sub { $_[0]->restart });
 
-# Measures ten seconds from an event on.
+# Causes the event, and returns the longest time without an identifier in the next ten seconds.
 sub longest_gap {
     my ($node, $what) = @_;
     wait_for_lease($node);
@@ -85,7 +85,7 @@ if ($measured) {
     exit;
 }
 
-# This is the only lease that the role may have until the next grant.
+# The role may have two node ids at a time, so the coordinator cannot grant it a second lease.
 configure_pool('max_nodes_per_role => 2, max_grants_per_role => 1000');
 my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 2);
 sub lease_of { return status_of($_[0], 'lease_id') }
@@ -111,7 +111,6 @@ $coordinator->stop('immediate');
 goes_on_after("without the coordinator, $_", $ways{$_}) for sort keys %ways;
 log_has($holder, qr/LOG:  lease $lease of node ids is not given back/, 'a stop keeps what it cannot give back');
 
-# Makes no call between two restarts.
 for (1 .. 3) {
     $holder->stop(qw(fast immediate)[$_ % 2]);
     $holder->start;
@@ -128,8 +127,6 @@ for (1 .. $ENV{RANDFLAKE_ROUNDS} // 10) {
 goes_on('sessions are killed in a row');
 end_load($fleet, $holder);
 
-# --- renewal
-
 $coordinator->start;
 my $end = $coordinator->safe_psql('postgres', "SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
 $holder->stop('immediate');
@@ -138,7 +135,7 @@ $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) >
   or die 'the lease is not renewed';
 goes_on('renewed at once');
 
-# A request ends with its worker, however the worker ends.
+# A process that asks the coordinator ends when its worker ends, even if the worker is killed.
 my $stopped = postmaster_of($coordinator);
 kill 'STOP', $stopped or die;
 $holder->reload;
@@ -152,8 +149,6 @@ pass('the process that asks ends with the lease worker');
 $holder->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $log);
 goes_on('while the coordinator hangs');
 kill 'CONT', $stopped or die;
-
-# --- refused resumption
 
 configure_pool('max_nodes_per_role => 1000');
 
@@ -188,7 +183,6 @@ $snapshot = snapshot($holder);
 sleep 3;
 does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
 
-# A server that uses static node ids forgets its lease.
 wait_for_lease($holder);
 $holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
 $holder->stop('immediate');
@@ -202,7 +196,8 @@ wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
 $lease = lease_of($holder);
 
-# A standby's state has the primary's lease, but the standby's postmaster did not take this lease.
+# The standby has a copy of the primary's lease in its state, but its postmaster did not take that
+# lease.
 $holder->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($holder, 'standby', has_streaming => 1);
@@ -216,8 +211,8 @@ isnt(lease_of($standby), $lease, 'promoted after a crash, in one postmaster: und
 end_load($fleet, $standby);
 $standby->stop;
 
-# An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts
-# beside the orphan only without postmaster.pid and the shared memory that postmaster.pid names.
+# An orphan of the killed postmaster holds the lock, and may continue with the lease. PostgreSQL
+# starts despite the orphan only if postmaster.pid and the shared memory that it names are gone.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
@@ -240,12 +235,12 @@ kill 'CONT', $orphan;
 wait_until_gone($orphan);
 $holder->stop('immediate');
 end_load($fleet, $holder);
-# The server takes the lock, and goes on with the lease in the last written state.
+# Without the orphan, the server gets the lock and continues with the last written lease.
 $holder->start;
 wait_for_lease($holder);
 $lease = lease_of($holder);
 
-# A hard-linked copy has the server's identity, marker and state, but lacks the lock.
+# A hard-linked copy has the server's identity, marker and state, but does not hold the lock.
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;
@@ -259,7 +254,6 @@ wait_for_lease($holder);
 is(lease_of($holder), $lease, '  and the server its own');
 end_load($fleet, $_) for $holder, $beside;
 
-# A server does not resume a lease that it has given back.
 $beside->stop;
 gave_back($coordinator, $beside, 1, 'a stop with the coordinator gives the lease back');
 $holder->stop;

@@ -1,5 +1,5 @@
-# Steps the clock of the coordinator, and of a holder, by an hour or out of range. Clocks decide
-# whether servers generate. Identifiers stay unique under any clock.
+# Moves the clock of the coordinator or of a holder by an hour or out of range. Checks which servers
+# generate under these clocks, and that identifiers stay unique.
 
 use Randflake;
 use RandflakeLease;
@@ -16,7 +16,8 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Waits for the server's lease, because a step of the clock can make a client sleep an hour.
+# Waits for a lease instead of identifiers, because a client may sleep for an hour after a clock
+# step.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
@@ -29,10 +30,8 @@ sub generate_fails {
         $patterns, $test_name, problem => 1);
 }
 
-# --- the coordinator's -------------------------------------------------------------------------
-
-# If the coordinator's clock is ahead, it sees that every lease has ended, and its next leases begin
-# in an hour. Holders keep their leases until then.
+# A coordinator whose clock is an hour ahead considers all leases ended, and its next leases begin
+# in an hour. Holders generate until their own leases end.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);
@@ -55,8 +54,8 @@ wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# A coordinator whose clock is behind refuses to renew leases that end later than a grant would. A
-# coordinator grants no lease before its creation.
+# A coordinator whose clock is behind renews no lease that ends later than a new lease would. It
+# grants no lease before the time of its own creation.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
@@ -67,8 +66,6 @@ generate_fails($newcomer,
         hint => qr/clock/ }, 'coordinator an hour behind: no identifiers from then on');
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
-
-# --- out of range ------------------------------------------------------------------------------
 
 end_load($fleet, $newcomer);
 $newcomer->stop;
@@ -84,8 +81,6 @@ clock_offset($coordinator, 0);
 $newcomer->start;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
-
-# --- a holder's --------------------------------------------------------------------------------
 
 sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
 

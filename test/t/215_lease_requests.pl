@@ -1,5 +1,5 @@
-# Makes requests to a coordinator fail, and checks each message. Checks that no request without a
-# clear answer counts as a grant.
+# Makes requests to a coordinator fail. Checks each message, and that no request counts as a grant
+# without a clear answer.
 
 use Randflake;
 use RandflakeImpostor;
@@ -15,7 +15,7 @@ my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
 my $good = "$here dbname=postgres";
 my $duration = $RandflakeLease::duration;
 
-# Makes two roles with passwords, of which only one may lease.
+# Makes two roles with passwords. Only one of them may lease.
 my $passwords = "$here dbname=postgres user";
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
@@ -56,8 +56,6 @@ sub told {
     $pattern =~ s/''/'/g;
     log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
 }
-
-# --- refusals ----------------------------------------------------------------------------------
 
 configure_holder(coordinator => "$here dbname=nowhere");
 $holder->start;
@@ -104,7 +102,7 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Two unusual set-ups work: another schema in the search path, and a warning at each connection.
+# Two unusual setups must work: the extension in another schema, and a warning at each connection.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -123,8 +121,6 @@ wait_for_status($holder, 'lease_error IS NULL');
 pass('a warning while connecting does not cost a lease');
 $coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
 
-# --- another coordinator -----------------------------------------------------------------------
-
 sub change_over_to {
     my ($connstr, %settings) = @_;
     my $end = status_of($holder, 'extract(epoch FROM window_end)');
@@ -133,7 +129,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# The other coordinator grants the same node ids as the former coordinator.
+# The other coordinator grants the same node ids as the former one.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -145,9 +141,7 @@ like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
     "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
 all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
-# --- settings ----------------------------------------------------------------------------------
-
-# Checks that the server renews a lease repeatedly. A slow machine may lose the first lease.
+# Checks that the server keeps a lease for four renewals. A slow machine may lose the first lease.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {
@@ -158,7 +152,6 @@ sub is_kept {
     }, $test_name);
 }
 
-# The server renews in time even if it asks for longer leases than the coordinator grants.
 change_over_to($good, lease_duration => 3600);
 is_kept('lease_duration beyond the coordinator\'s limit: renewed in time');
 reload_with($good, lease_duration => 2);
@@ -171,13 +164,11 @@ log_has($holder, qr/does not renew lease \d+ of node ids: .* no longer in the po
     'node ids out of the pool: another lease');
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072)');
 
-# --- hosts that hang ---------------------------------------------------------------------------
-
 my $proxy = RandflakeProxy->new($coordinator);
 my ($hole, $hole_port) = RandflakeProxy::black_hole();
 
-# A reload and a shutdown do not wait for a pending connection. A silent server accepts the first
-# connection, and no server answers the second.
+# Neither a reload nor a shutdown waits for a pending connection. At the first address, a server
+# accepts the connection but stays silent. At the second address, no server answers.
 $proxy->set_mode('hang');
 for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres") {
     my $offset = -s $holder->logfile;
@@ -196,7 +187,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
     wait_for_lease($holder);
 }
 
-# The server asks the next host of the list, even if the first host hangs after the welcome.
+# If a host hangs, even after it has accepted the login, the server asks the next host of its list.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
 for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
@@ -207,16 +198,14 @@ for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
       $coordinator->host, $first_host->[1], $coordinator->port;
     configure_holder(coordinator => $list);
     $holder->restart;
-    # Waits for a grant or a renewal.
     wait_for_status($holder, 'window_extensions > 0');
     pass('a silent host does not keep the next one from being asked');
 }
 log_has($holder, qr/could not (lease|renew the lease of) node ids: the coordinator did not answer in time/,
     'a silent host is in the log');
 
-# --- lost answers ------------------------------------------------------------------------------
-
-# The server has no lease if the coordinator commits but the proxy drops the answer.
+# The coordinator commits the grant, but the proxy drops the answer. The server must not have a
+# lease.
 $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);
@@ -235,9 +224,8 @@ $proxy->set_mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
 
-# If the proxy drops the answer to a renewal, the lease ends for the holder, although the
-# coordinator has extended it. If the coordinator answers before this end, the holder renews the
-# same lease.
+# The coordinator commits the renewal, but the proxy drops the answer. The server's window keeps its
+# end. If an answer comes before this end, the server renews the same lease.
 my $lease = status_of($holder, 'lease_id');
 my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
     ORDER BY lease_id DESC LIMIT 1)};
@@ -252,10 +240,9 @@ wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
-# --- synchronous standby -----------------------------------------------------------------------
-
-# After a cancelled wait for a standby, the grant is committed, but a failover may lose it. The
-# server warns even if the role suppresses warnings and does not wait for standbys.
+# If an operator cancels the wait for a synchronous standby, the grant is committed, but a failover
+# may lose it. The server must notice this, even if the role suppresses warnings and does not wait
+# for standbys.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';
@@ -294,8 +281,6 @@ told('could not renew the lease of node ids: canceling wait for synchronous repl
 $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $coordinator->reload;
 wait_for_lease($holder);
-
-# --- the holder --------------------------------------------------------------------------------
 
 $holder->stop;
 configure($holder, coordinator => $good);

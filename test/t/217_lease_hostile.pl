@@ -1,5 +1,6 @@
-# Plays a coordinator that sends arbitrary answers or none. Checks that the server issues no
-# identifier, reports what happened, and stops on request. Callers see no text of the coordinator.
+# The test's coordinator sends arbitrary answers or none. Checks that the server issues no
+# identifier, reports what happened, and stops on request, and that callers see no text of the
+# coordinator.
 
 use Randflake;
 use RandflakeHandover qw(run_marker_path);
@@ -14,7 +15,7 @@ $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . 
 my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
-# Writes all settings anew, so that each reload repeats them.
+# Writes all settings again, so that each reload repeats them.
 sub settings {
     my (%more) = @_;
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
@@ -31,7 +32,7 @@ $impostor->play(answer => \&silence);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
 
-# A crash of any process would end this session and the worker.
+# If any process crashed, this session and the worker would end.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
@@ -80,7 +81,7 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
-# Has an answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp has more
+# One answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp tests more
 # shapes and numbers, and lease_test.cpp more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'more columns',
@@ -118,7 +119,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # Replaces the former error, because the next error may have the same text.
+    # Replaces the previous error, because the next error may have the same text.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -148,7 +149,7 @@ my $controls = join '', map { chr } 1 .. 31, 127;
 is( told_after(error_text("a${controls}b\xc2\x9bc\xe2\x82"), qr/: a/, 'control characters') =~ s/.*: //r,
     'a' . ('?' x 8) . '  ' . ('?' x 21) . '?b??c??', 'control characters: replaced');
 
-# Sends an over-long sequence, a surrogate and a code point beyond Unicode.
+# Sends an overlong sequence, a surrogate and a code point beyond Unicode.
 is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, 'bad UTF-8') =~ s/.*: //r,
     'x??y???z????', 'bad UTF-8: replaced');
 for my $shift (0 .. 3) {
@@ -213,7 +214,6 @@ ask_again(coordinator => "host=$impostor->{directory} port=5433 user=leaser");
 told(qr/\Q$impostor->{directory}\E/, 'nobody listens: members of pg_monitor see where');
 caller_is_told($no_answer, 'nobody listens');
 
-# The message shows the time of the first failure of this kind.
 my ($first) = error_of($node, 'SELECT randflake_generate()')->{detail} =~ /since (.*)\.$/;
 sleep 1;
 ask_again(coordinator => "host=$impostor->{directory} port=5434 user=leaser");
@@ -276,7 +276,7 @@ my @endless = ([ 'silence', answer => \&silence ],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'warnings', answer => sub { repeat($_[0],
                 report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
-    # A client that followed this would compute two thousand million rounds of a hash.
+    # A client that accepted this iteration count would compute two billion rounds of a hash.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
             my ($type, $body) = read_message($_[0]);
@@ -285,7 +285,8 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# The server needs a fraction of a second, unless a request waits. A slow machine has five tries.
+# The server reacts in a fraction of a second unless a request blocks it. A slow machine gets five
+# attempts.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -343,7 +344,8 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# Abandoned requests may fill the role's connection limit, so the server shows the first cause.
+# Abandoned requests may fill the role's connection limit. The server must still show the first
+# error.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();
@@ -376,7 +378,7 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may name the second of the next grant. The server ignores nonsense in its place.
+# A refusal may contain the second of the next grant. The server ignores an invalid value.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -403,9 +405,9 @@ sub renewal {
       . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
 }
 
-# A server that starts without the marker has no lease. The impostor answers a request with the
-# block's result, and a renewal with the same last second. So the server has the answer's times,
-# however slow the machine is.
+# Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
+# lease that the block returns, and answers a renewal with the same last second. A slow machine
+# therefore does not change the lease's times.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -432,7 +434,6 @@ start_with { (1, 7, 1, int(time) + 1000, int(time) + 1050) } lease_duration => '
 told(qr/^lease 1, .*, has not begun by this server's clock$/, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
 
-# The server ignores an impossible time of the coordinator's clock.
 for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'], ['-9223372036854775']) {
     my ($clock, $direction) = @$case;
     start_with { (1, 7, 1, int(time) - 1000, int(time) - 900, ($direction ? int(time) + $clock : $clock) . '000') };
@@ -442,8 +443,9 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# The server gives back a lease that ends later than 60 seconds and the tolerated difference of
-# clocks from now. The server cannot take back an end that it has announced on disk.
+# The server asks for 60 seconds. It gives back a lease that ends later than 60 seconds plus the
+# tolerated difference of clocks from now, because it cannot shorten a window that it has written to
+# disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;
@@ -480,7 +482,6 @@ told(qr/^lease 1, .*, ends too late by this server's clock$/,
     'a lease as long as asked for that begins later: the clock is named');
 caller_is_told(qr/^It begins at /, 'a lease that begins later');
 
-# Grants the longest lease with the largest numbers.
 start_with { ('9223372036854775807', 131071, 1, 1_730_000_001, int(time) + 55) };
 wait_for_lease($node);
 is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036854775807|131071|t',
@@ -515,7 +516,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# The server ignores a renewal that is longer than it asked for, and does not renew the lease again.
+# The server ignores a renewal beyond the time that it asked for, and asks for a new lease instead.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;
@@ -532,7 +533,6 @@ is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . 
 is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, '  and identifiers go on');
 like(slurp_file($wanted), qr/^randflake_lease_renew\n(?:randflake_lease_acquire\n)+$/, '  it is not renewed again');
 
-# The coordinator hangs while the server gives the lease back.
 $impostor->play(answer => \&silence);
 my $began = time;
 $node->stop('fast');

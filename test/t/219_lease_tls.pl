@@ -1,5 +1,5 @@
-# Runs a coordinator over TLS as documented. Checks that a server with sslmode=verify-full asks only
-# this coordinator, and sends the password to no other host.
+# Runs a coordinator over TLS as documented. Checks that a server with sslmode=verify-full sends
+# requests and the password to this coordinator only.
 
 use IO::Socket::INET;
 use POSIX ();
@@ -13,7 +13,7 @@ sub openssl {
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
 }
 
-# Makes an authority, which signs certificates for host names: files NAME.crt and NAME.key.
+# Makes a certificate authority that signs certificates for host names, in NAME.crt and NAME.key.
 my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
 sub authority {
     my ($name) = @_;
@@ -37,7 +37,7 @@ my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0,
     conf => "listen_addresses = '127.0.0.1'\nlog_connections = on\ninclude_if_exists = 'tls.conf'\n");
 
-# The coordinator uses this certificate after the next start or reload.
+# The coordinator uses this certificate after its next start or reload.
 sub has_certificate {
     my ($name) = @_;
     my $file = $coordinator->data_dir . '/tls.conf';
@@ -67,15 +67,11 @@ my $over_tls = sub {
       . " sslmode=$sslmode sslrootcert=$directory/ours.crt";
 };
 
-# --- the coordinator itself --------------------------------------------------------------------
-
 my $verified = $over_tls->($coordinator->port, 'verify-full');
 my $holder = start_holder($fleet, 'holder', $verified);
 log_has($coordinator, qr/connection authorized: user=server1 .*SSL enabled/, 'a server leases over TLS');
 unlike(slurp_file($_->logfile), qr/\Q$password\E/, '  with a password that ' . $_->name . ' does not log')
   for $holder, $coordinator;
-
-# --- impostors ---------------------------------------------------------------------------------
 
 sub is_refused {
     my ($reason, $test_name) = @_;

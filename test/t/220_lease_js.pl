@@ -1,9 +1,7 @@
-# Lets applications lease node ids through SQL, as in docs/leases-reference.md. A JavaScript program
-# with the npm package randflake and a server make identifiers for the same table. The program and
-# the server decode each other's identifiers.
-#
-# The test skips the program if test/js lacks node-postgres (npm ci). If the package randflake is
-# missing, test/js/randflake.mjs replaces it.
+# Leases node ids through SQL, as docs/leases-reference.md tells applications to do. A JavaScript
+# program with the npm package randflake and a server make identifiers for one table, and decode
+# each other's identifiers. The test skips the program if node-postgres is missing in test/js (npm
+# ci). If the package randflake is missing, test/js/randflake.mjs replaces it.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -13,7 +11,7 @@ use RandflakeLease;
 
 read_document('docs/leases-reference.md', 'test/t/220_lease_js.pl');
 
-# A lease lasts longer than the program, so the program renews it in time on any machine.
+# Leases are long, so that the program renews in time on any machine.
 $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');

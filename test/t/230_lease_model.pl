@@ -1,7 +1,7 @@
-# Replays thousands of random steps of the coordinator's model, test/unit/lease_coordinator.h,
-# against its functions, and compares each answer. The simulation of leases runs the same model.
-# Then the test changes one rule of the functions at a time: the replay must find each change, and a
-# violation of each checked contract.
+# Replays random steps of the coordinator's model (test/unit/lease_coordinator.h) with the SQL
+# functions, and compares each answer. The simulation of leases runs the same model. Then the test
+# changes one rule of the functions at a time. The replay must find each change, and the changes
+# together must violate every checked contract.
 
 use FindBin;
 use Randflake;
@@ -11,10 +11,8 @@ $node->init;
 $node->append_conf('postgresql.conf', "log_statement = none\nlog_min_messages = fatal\n");
 $node->start;
 
-# --- the coordinator -----------------------------------------------------------------------------
-
-# The test replaces PostgreSQL's clock by one that stands in the middle of a second. It does so
-# before it creates the extension, so that column defaults use this clock too.
+# Replaces PostgreSQL's clock by one that always shows the middle of a second. Column defaults use
+# this clock too, because the extension is created afterwards.
 $node->safe_psql('postgres', <<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -49,8 +47,6 @@ GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, 
     TO holder1, holder2;
 SQL
 
-# --- traces --------------------------------------------------------------------------------------
-
 my $directory = PostgreSQL::Test::Utils::tempdir;
 my $unit = "$FindBin::Bin/../unit";
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
@@ -72,7 +68,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM step WHERE trace < 1000'),
 my @orders = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
 is(scalar @orders, 13, 'orders of changes');
 
-# Every outcome occurs at least this often in the traces.
+# Every outcome must occur at least this often in the traces.
 my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
     'acquire|22008' => 10, 'acquire|22023' => 50, 'acquire|57P03' => 100, 'renew|57P03' => 5,
     'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
@@ -85,8 +81,6 @@ my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
 is("@rare", '', 'of every operation and outcome, enough steps')
   or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
-
-# --- replay --------------------------------------------------------------------------------------
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE saved (
@@ -233,12 +227,12 @@ BEGIN
 END $$;
 SQL
 
-# Uses one session for everything, because a session keeps compiled functions.
+# Uses one session, because a session caches compiled functions.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# Replays the traces first that found the latest changes, because similar changes follow each other.
-# This only saves time.
+# To save time, the replay starts with the traces that found the last changes: similar changes
+# follow each other.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {
@@ -274,8 +268,8 @@ sub change_function {
 }
 
 my @changes = (
-    # Each entry has the function, a piece, and its replacements. A replacement may have a reference
-    # to the trace that the test replays first.
+    # Each entry has the function, a piece of it, and its replacements. A replacement may be
+    # followed by the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

@@ -1,8 +1,7 @@
 # Checks which node ids a coordinator grants: its bounds on fragmentation under the worst histories,
 # its answers after any history, and how many rows a grant reads. Then the test changes one rule at
-# a time, and each change must make a check fail.
-#
-# RANDFLAKE_ROUNDS sets the number of histories of each kind (default: 1).
+# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories of each
+# kind (default: 1).
 
 use Randflake;
 
@@ -190,7 +189,7 @@ told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
 
-# The pool has 16 chunks. With c classes, the bound is less than (16 - c + 1) * 64 / c node ids.
+# The pool has 16 chunks. For c classes, the bound is less than (16 - c + 1) * 64 / c node ids.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
 sub bounds {
@@ -204,7 +203,8 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk when all chunks of its class are full. Ended leases leave a chunk empty.
+# A grant opens a chunk only when all chunks of its class are full. A chunk whose leases have ended
+# is empty.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -217,7 +217,8 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases all node ids one by one, and gives back all but one in each chunk except the last.
+# Leases all node ids one by one. Then gives back all but one of each chunk, and the whole last
+# chunk.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -225,7 +226,6 @@ is(told('SELECT count(*) FROM randflake_lease WHERE upper(span) > (SELECT now FR
 is(told('SELECT ask(64) IS NOT NULL'), 't', '  and 64 node ids are granted');
 is(told('SELECT ask(64) IS NULL'), 't', '  but not with one more');
 
-# Leases 6 % of a pool, one by one.
 told('SELECT fresh(0, 8192)');
 told('CALL ask_often(1, 512)');
 is(told('SELECT count(ask(nodes)) FROM unnest(ARRAY[16, 32, 64, 1000, 3000]) AS nodes'), 5, 'requests of any size find their place');
@@ -247,8 +247,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the largest number of rows of leases and chunks that one of ten grants reads. Every 64th
-# grant also examines the next 64 node ids.
+# Returns the largest numbers of leases and of chunks that one of ten grants reads. None of the ten
+# has a lease id that 64 divides, because such a grant also examines the next 64 node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -269,12 +269,12 @@ for my $name (sort keys %rows) {
     like(reads(), qr/^[0-2] and [1-3]$/, "leases lie $name: a grant reads at most 5 leases and chunks");
 }
 
-# Hints that contradict the table of leases do not make a grant look at every chunk.
+# The chunk table's hints contradict the leases. A grant must not read every chunk because of this.
 fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases, and replaces one of them.
+# Each grant collects two ended leases, which frees their node ids, and replaces one of them.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});
@@ -283,7 +283,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # Each entry has the pool's first node id and count, the server's own node ids, and sizes.
+    # Each entry has the pool's first node id and count, the server's own node ids, and the sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -300,9 +300,9 @@ for my $number (0 .. $#histories) {
         "history $number: what is refused is not there, and what is granted is free");
 }
 
-# Sessions grant in the same chunks, beside a purge, changes of the pool and rolled-back
-# transactions. No session waits for an open transaction, or gets the node ids of another session.
-# The coordinator loses no node id.
+# Sessions lease in the same chunks, while others purge leases, change the pool and roll back. No
+# session may wait for an open transaction or get another session's node ids. No node id may be
+# lost.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);
@@ -323,7 +323,6 @@ SQL
 }
 is(beside(), '', 'sessions that grant in the same chunks');
 
-# The coordinator grants every node id of the pool except the server's own, also at edges.
 sub whole {
     told(q{UPDATE own_nodes SET nodes = '[100,110)'});
     told('SELECT fresh(37, 1200)');
@@ -338,7 +337,8 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check, and maybe its usual result.
+    # Each entry has the function, a piece, its replacement, the check, and the check's usual result
+    # if it is not empty.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

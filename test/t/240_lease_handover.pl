@@ -1,5 +1,5 @@
 # Replaces coordinators while clients load all servers. Checks that no client receives an identifier
-# twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
+# twice. RANDFLAKE_ROUNDS sets the number of rounds (default: 1).
 
 use Docs;
 use Randflake;
@@ -12,9 +12,6 @@ my $fleet = new_fleet();
 my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
 my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
 
-# --- a moved coordinator -------------------------------------------------------------------------
-
-# Runs the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
 sub ends_after {
     my ($node, $database, $seconds) = @_;
     $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
@@ -36,7 +33,7 @@ for my $round (1 .. $rounds) {
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
     $coordinator->safe_psql('postgres', block('close'));
 
-    # A closed pool grants new servers no lease, and leaves leases in force.
+    # While the pool is closed, a new server gets no lease, and existing leases stay valid.
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
     $newcomer->start;
     wait_for_status($newcomer, q{lease_error ~ 'could not lease node ids: the pool of node ids is closed'});
@@ -89,10 +86,8 @@ for my $round (1 .. $rounds) {
 
 $_->stop for @holders;
 
-# --- restore in place ----------------------------------------------------------------------------
-
-# Puts every changed file back before the leases end. pg_control gets its former inode number back:
-# file systems reuse numbers, so the test makes files until one has this number.
+# Restores every changed file before the leases end. pg_control must get its old inode number again.
+# File systems reuse numbers, so the test creates files until one has this number.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
@@ -114,7 +109,7 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    # Uses up the free inode numbers below the former number.
+    # Uses up the free inode numbers below the old number.
     my @made;
     do {
         push @made, "$data/global/made" . @made;

@@ -1,6 +1,6 @@
-# Leases node ids that this data directory has used itself, under a clock that was further ahead
-# than the lease's end. The server gives the lease back as used, and takes other node ids. The
-# simulation of a fleet tests other changes between static and leased node ids.
+# The server has used node ids beyond the end of its new lease, because its clock was ahead. Checks
+# that it gives this lease back as used, and leases other node ids. The simulation of a fleet tests
+# other changes between static and leased node ids.
 
 use Randflake;
 use RandflakeLease;

@@ -1,8 +1,9 @@
-# Starts a coordinator's server with node ids that may be leased. Checks that the node ids stay
-# closed until the leases have ended and the server has looked at the coordinator, in any database.
+# Starts a coordinator's server with static node ids that may be leased. Checks that the server uses
+# none of them before it has searched every database for coordinators, and before their leases have
+# ended.
 #
-# RANDFLAKE_DATABASES sets the number of databases that the server looks into (default: the three of
-# every server). The test prints the duration after a start and after a promotion.
+# RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
+# three). The test prints how long the search takes after a start and after a promotion.
 
 use Randflake;
 use RandflakeLease;
@@ -11,13 +12,13 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# With a tolerated difference of 0 no start is proven, and no other rule makes the server wait.
+# With a tolerated difference of 0, the server trusts no clean stop and has no other reason to wait.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts with these settings. With `forget`, the server forgets a longer tolerated difference.
+# Restarts with these settings. `forget` deletes the state, which may contain a longer tolerance.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -32,7 +33,7 @@ sub make_pool {
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
-# Leases a node id of a new pool to another holder for an hour, and returns it.
+# Leases a node id of a new pool to another holder for an hour, and returns this node id.
 sub lease {
     my ($node, $database) = @_;
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
@@ -108,13 +109,13 @@ $own->stop;
 configure($own, secret => $fleet->{secret}, max_clock_skew => 0, node_id => 10, spare_node_ranges => 1);
 start_under_clock($own);
 is_open($own, 'a server whose spare range is leased generates under the first one');
-# A proven start keeps the result of the last look, and does not look again.
+# A proven start keeps the result of the last search for coordinators instead of searching again.
 configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 10, spare_node_ranges => 1);
 $own->reload;
 $own->stop;
 start_under_clock($own);
 is_open($own, 'the next start is proven');
-# Sets the clock ahead by more than this tolerance, and then right.
+# Moves the clock ahead by more than this tolerance, and then back.
 clock_offset($own, 7200);
 is_open($own, 'it generates by a clock that is ahead');
 clock_offset($own, 0);
@@ -128,7 +129,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Time alone would prove the last start, because less than the tolerated difference has passed.
+# Less than the tolerated difference has passed. By time alone, the last start would be proven.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');
@@ -179,7 +180,7 @@ is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "
 $own->safe_psql('hidden', 'DROP TABLE randflake_lease; ALTER TABLE away RENAME TO randflake_lease');
 is_open($own, 'the look is repeated by itself');
 
-# The first request for an identifier triggers the look.
+# The first request for an identifier starts the search.
 restart_as($own, node_id => 0);
 my ($in, $out) = ("BEGIN; LOCK TABLE randflake_lease_pool;\n\\echo locked\n", '');
 my $locker = IPC::Run::start([ 'psql', '-XAtq', '-d', $own->connstr('hidden') ], '<', \$in, '>', \$out,

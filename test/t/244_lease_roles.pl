@@ -1,4 +1,5 @@
-# Checks that a role that may lease cannot affect leases of other roles or the bounds on its own.
+# Checks that a role that may lease cannot affect leases of other roles or the limits on its own
+# leases.
 
 use Randflake;
 use RandflakeLease;
@@ -22,9 +23,7 @@ is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
-# --- activity ------------------------------------------------------------------------------------
-
-# The holders' requests wait for a session that changes the pool.
+# The holders' requests wait, because this session locks the pool.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
@@ -42,9 +41,7 @@ $lock->query_safe('ROLLBACK');
 $lock->quit;
 wait_for_status($_, 'lease_error IS NULL') for @holders;
 
-# --- foreign leases ------------------------------------------------------------------------------
-
-# An attacker may know these facts of the first server's lease.
+# An attacker may know the lease's id, incarnation and end.
 my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
 SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1' ORDER BY lease_id DESC LIMIT 1
 SQL
@@ -64,15 +61,13 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # The attacker gains nothing from a role of which both roles are members.
+    # A role that both the attacker and the holder belong to gives the attacker no rights.
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
 }
 is($coordinator->safe_psql('postgres', "SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
     't', 'the lease is its holder\'s');
-
-# --- bounds --------------------------------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
 my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
@@ -89,7 +84,7 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- open transactions ---------------------------------------------------------------------------
 
-# A role can keep its transaction open under any session limits. Other roles go on without a wait.
+# A role can keep its transaction open despite all session limits. Other roles must not wait for it.
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
@@ -101,7 +96,7 @@ sub as_role {
     return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
 }
 my ($open, $mine) = (as_role('second'), as_role('first'));
-# The granted node ids depend on the number of the lease, and so on earlier requests.
+# The granted node ids depend on the lease's id, and this id depends on earlier requests.
 my @leased = split /\n/, $open->query_safe("BEGIN; $leases; $leases");
 push @leased, $mine->query_safe($leases);
 is(scalar(keys %{ { map { $_ => 1 } grep { /^[0-7]$/ } @leased } }), 3,
@@ -112,7 +107,7 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
 {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
-# A released node id is free after its first second.
+# A released node id becomes free after the lease's first second.
 $coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
   or die 'what was released is not free';
 $mine->query_safe($leases) for 1 .. 5;
@@ -122,7 +117,8 @@ like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with
 my $again = $open->query_safe("ROLLBACK; $leases");
 ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
-# A holder renews a lease that has ended at the coordinator, and another role asks for its node id.
+# A lease has ended at the coordinator. Its holder renews it while another role asks for its node
+# id.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
 my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }
@@ -136,8 +132,8 @@ is($refused->{sqlstate}, '55P03', 'it is being granted: the renewal does not wai
 $mine->query_safe('COMMIT');
 is(error_of($coordinator, renewal(), user => 'second')->{sqlstate}, '55000', '  but then it is');
 
-# Under the test's clock, a grant pauses between its look at an ended lease and the lock. Meanwhile
-# a renewal extends the lease by a second. Then a role that may have one grant asks twice at once.
+# A grant pauses between reading an ended lease and locking it. During the pause, the holder renews
+# the lease. Then a role that may have only one grant asks for two at once.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
 my ($take, $clock) = map { $coordinator->safe_psql('postgres', "SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(take clock);
 my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(NULL) + 100');
@@ -178,7 +174,7 @@ is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'ot
     '  others can');
 # --- pool changes --------------------------------------------------------------------------------
 
-# A change of the pool waits for leasing transactions, and ends transactions older than 20 seconds.
+# A pool change waits for transactions that lease, and ends those that are older than 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
@@ -192,7 +188,7 @@ is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity 
     0, '  when that session has ended');
 $open->{run}->kill_kill;
 
-# Sessions take turns, stay younger than 20 seconds, and return after their end.
+# The sessions take turns. Each one ends its transaction within 20 seconds, and begins another.
 my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
 append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
@@ -225,8 +221,8 @@ $mine->quit;
 
 # --- hostile role --------------------------------------------------------------------------------
 
-# A server keeps its lease under all these attacks at once and another default isolation level.
-# RANDFLAKE_SECONDS sets the duration.
+# All these attacks run at once, under another default isolation level. The server must keep its
+# lease. RANDFLAKE_SECONDS sets the duration of the attacks.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';
