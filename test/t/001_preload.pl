@@ -17,7 +17,7 @@ my %inspects = (
     'generated_at' => 'SELECT randflake_generated_at(1)',
     'encode' => q{SELECT randflake_encode('2030-01-01', 1, 1)});
 
-# These functions need no shared memory, so they must work without the library too.
+# These functions need no shared memory, so they must work even if the library is not preloaded.
 my $pure = q{SELECT randflake_to_text(-1), randflake_from_text('v'), randflake_shard(-1, 4),
                     (SELECT count(*) FROM randflake_shard_ranges(4)),
                     randflake_generated_at(NULL) IS NULL};

@@ -93,7 +93,7 @@ refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file'
 refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
     'a malformed secret and secret_file');
 
-# The reference implementation computed this identifier from the secret and the three fields.
+# The reference implementation computed the last value, an identifier, from the other four.
 my ($vector_secret, @vector) =
   ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 
@@ -133,7 +133,8 @@ my $shown = 'the next start of the server will fail: both "randflake.node_id" an
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# Reloads these settings. New sessions must see this problem. The log must have this many warnings.
+# Reloads the server with these settings. Checks the problem that new sessions see, and the number
+# of warnings in the log.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;

@@ -1,7 +1,7 @@
 # Follows docs/containers.md: secret files with the owners and modes that platforms use, node ids
 # from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may make user
-# namespaces, the test builds the operator's image. A server from PostgreSQL 18 on also uses its
-# files.
+# namespaces, the test builds the image for Kubernetes operators. A server of PostgreSQL 18 or later
+# also uses the image's files.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -17,7 +17,7 @@ sub secret_of {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
-    # In a Kubernetes volume, the file is a link into a directory that is itself behind a link.
+    # In a Kubernetes volume, a file is a link through `..data`, which is a link to a directory.
     my $volume = PostgreSQL::Test::Utils::tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");
@@ -81,7 +81,6 @@ SKIP: {
         [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
         '  the library, and what is installed of the extensions');
 
-    # The Dockerfile's two commands must leave the same files in /out.
     my $out = PostgreSQL::Test::Utils::tempdir();
     my @commands = block('dockerfile') =~ /^RUN (make .+)$/mg;
     is(scalar @commands, 2, 'the Dockerfile builds and installs');
@@ -96,7 +95,7 @@ SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        # buildah needs no privileges and starts with an empty image store.
+        # Runs buildah without privileges and with an empty image store.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";
@@ -111,7 +110,7 @@ SKIP: {
             '  it has these files and no other');
     }
 
-    # Configures the server as the operator does. The mounted files come first in the paths.
+    # Sets the search paths as a Kubernetes operator does, with the mounted files first.
     SKIP: {
         skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
         my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";

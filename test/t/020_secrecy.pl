@@ -26,7 +26,7 @@ CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());
 SQL
 $node->stop;
 
-# Each statement shows settings, or fails because of the settings of the secret.
+# Each statement shows settings, or fails with an error about the secret.
 my @looks = (
     'SHOW randflake.secret',
     'SHOW randflake.secret_file',
@@ -126,7 +126,6 @@ for my $form ('setting', 'file') {
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
-    # After a crash, the postmaster creates new shared memory. The key must stay the same.
     my $log_start = -s $node->logfile;
     my $pid = $node->safe_psql('postgres',
         q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});

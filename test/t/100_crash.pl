@@ -48,7 +48,7 @@ sub start_era {
     return @clients;
 }
 
-# Decoding waits until no client runs.
+# The identifiers of these eras are decoded later, while no client runs.
 my @eras;
 
 sub check_eras {
@@ -102,8 +102,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# Starts right after each clean stop. The exact end shows only if the server starts immediately, and
-# only Snowflake identifiers show it.
+# After a clean stop, the server may start in the very next second. Only immediate starts show that
+# the exact end also covers Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {

@@ -173,7 +173,7 @@ generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
 
-# After a copy of the state, the hold-off follows the server's clock but ignores a jump.
+# The hold-off for a copied state follows the server's clock, but ignores a jump of the clock.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);

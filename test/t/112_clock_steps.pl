@@ -48,7 +48,7 @@ sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # The next session may have another slot with free numbers, so several sessions try.
+    # The next session may use another slot that still has numbers, so several sessions try.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -66,7 +66,7 @@ sub refuses {
     return;
 }
 
-# The clock starts early, because the server accepts no time before its start.
+# The server starts under an early clock, because it accepts no time before its start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);
@@ -90,8 +90,7 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# Makes more identifiers than the session's slot has left in the seconds that the server has
-# reached.
+# Uses up the seconds that the session's slot has reached.
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);

@@ -47,7 +47,7 @@ sub clear_fault {
     unlink "$watch/fault.$what" or die "could not remove the fault: $!";
 }
 
-# The server waits before an operation with a closed gate until the test opens the gate.
+# A closed gate makes the server wait before an operation until the test opens the gate.
 my $closed_at;    # position in the log
 
 sub close_gate {
@@ -139,7 +139,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# Crashes the server at each step of a write. The server must have used only windows on disk.
+# Crashes the server at each step of a write. Every window that it has used must be on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);

@@ -31,7 +31,7 @@ sub make_target {
     append_to_file($target, $content);
 }
 
-# Each function makes an object at a path, and returns false if the user lacks the right.
+# Each function makes an object at a path, and returns false if the test's user may not make it.
 my %make = (
     'a FIFO' => sub { mkfifo($_[0], 0600) },
     'a link' => sub { symlink $target, $_[0] },

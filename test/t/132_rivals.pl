@@ -29,8 +29,7 @@ like(slurp_file($two->logfile, $position),
     '  and logs it');
 generate($two);
 
-# After a backend crashes, the postmaster creates new shared memory. Server one must still know of
-# it.
+# After a backend crashes, the postmaster creates new shared memory. Server one must detect it.
 $two->append_conf('postgresql.conf', 'restart_after_crash = on');
 $two->reload;
 my $session = start_session($two, 'SELECT pg_sleep(600)');

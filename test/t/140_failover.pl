@@ -1,6 +1,6 @@
 # Promotes, switches over, recovers to a point in time and runs pg_rewind under the same node ids.
 # Checks that the new primary holds off, warns, and repeats no identifier of another server, not
-# even one that is missing from its data. 420_pg_upgrade.pl tests pg_upgrade.
+# even an identifier that its own data lacks.
 
 use Docs;
 use Randflake;
@@ -84,7 +84,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# The checkpoint after the promotion must write this table, which makes it slow.
+# The checkpoint after the promotion must write this table, so the checkpoint is slow.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
@@ -178,7 +178,7 @@ $f->start;
 $f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
 is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
     'point-in-time recovery: back in time');
-sleep $skew + 1;    # so that it makes a difference from when it holds off
+sleep $skew + 1;    # A hold-off from the end of recovery would be over.
 takes_over($f, 'point-in-time recovery', $copied);
 $f->stop;
 

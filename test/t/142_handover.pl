@@ -1,7 +1,7 @@
-# Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that prove
-# nothing. Compares the identifiers of all servers, including those of rolled-back transactions. The
-# simulation of fleets tests a server's decisions. This file tests the facts that a server reads.
-# RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that are no
+# proof for the next start (see docs/design.md). Compares the identifiers of all servers, including
+# those of rolled-back transactions. The simulation of fleets tests a server's decisions. This file
+# tests the facts that a server reads. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;

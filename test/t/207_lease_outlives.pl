@@ -61,7 +61,7 @@ if ($measured) {
     my $leased = start_holder($fleet, 'leased', $coordinator);
     my $own = new_static($fleet, 'own', 131000);
     $own->start;
-    $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
+    $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
     my $postmaster = postmaster_of($coordinator);
     my @coordinators = (
         [ present => sub { }, sub { } ],
@@ -184,7 +184,7 @@ sleep 3;
 does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
 
 wait_for_lease($holder);
-$holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
+$holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
 $holder->stop('immediate');
 configure($holder, secret => $fleet->{secret}, node_id => 131000);
 $holder->start;

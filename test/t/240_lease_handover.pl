@@ -87,7 +87,7 @@ for my $round (1 .. $rounds) {
 $_->stop for @holders;
 
 # Restores every changed file before the leases end. pg_control must get its old inode number again.
-# File systems reuse numbers, so the test creates files until one has this number.
+# File systems reuse numbers, so the test creates files until one gets the old number.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# With a tolerated difference of 0, the server trusts no clean stop and has no other reason to wait.
+# With a tolerated difference of 0, a clean stop is no proof, and only the search delays a server.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
@@ -129,7 +129,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Less than the tolerated difference has passed. By time alone, the last start would be proven.
+# By time alone, the last start would be proven: less than the tolerated difference has passed.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

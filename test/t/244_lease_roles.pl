@@ -23,7 +23,7 @@ is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
-# The holders' requests wait, because this session locks the pool.
+# This session locks the pool, so the holders' requests wait for it.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
