@@ -104,7 +104,7 @@ CREATE TABLE randflake_lease_pool (
     -- Every holder must have the secrets with these fingerprints. The head describes the format.
     secrets text,
     -- This text identifies the data directory, timeline, database and table that last changed the
-    -- pool. If it differs from those of a request, the table may lack leases.
+    -- pool. If a request's text is another one, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS

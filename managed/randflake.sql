@@ -275,7 +275,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- The call checks twice that the number is usable, because another session may open a second.
+    -- The call checks the number before and after nextval: another session may open a new second.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;

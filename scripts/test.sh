@@ -90,7 +90,8 @@ server_tests() {
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # After scripts/test_tools.sh a missing driver fails a test, unless npm reached no registry.
+    # scripts/test_tools.sh has run, so a test with a missing driver fails. If npm reached no
+    # registry, tests of Node.js are skipped.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }

@@ -33,7 +33,7 @@ sub make_pool {
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
-# Leases a node id of a new pool to another holder for an hour, and returns this node id.
+# Returns a node id of a new pool, which another holder leases for an hour.
 sub lease {
     my ($node, $database) = @_;
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";

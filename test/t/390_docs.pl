@@ -96,7 +96,7 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Returns the strings of a source between a match of the pattern and the end of its statement.
+# Finds the statements that match a pattern, and returns their strings from the match on.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
