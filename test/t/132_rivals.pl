@@ -29,7 +29,7 @@ like(slurp_file($two->logfile, $position),
     '  and logs it');
 generate($two);
 
-# After a backend crashes, the postmaster creates new shared memory. Server one must detect it.
+# The postmaster makes new shared memory after a crash. Server one must still detect server two.
 $two->append_conf('postgresql.conf', 'restart_after_crash = on');
 $two->reload;
 my $session = start_session($two, 'SELECT pg_sleep(600)');
