@@ -1,5 +1,6 @@
 # Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Checks that
-# rules and dashboard use only existing metrics, also with promtool and postgres_exporter in PATH.
+# rules and dashboard use only existing metrics, also with promtool and postgres_exporter if
+# installed.
 
 use HTTP::Tiny;
 use JSON::PP ();
@@ -77,7 +78,7 @@ is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 is($row->{lease_granted_seconds}, 0, 'there is no lease');
 is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
 
-# Starts a coordinator and a leasing server, which leases the greatest number of node ids.
+# Starts a coordinator and a server, which leases the greatest possible number of node ids.
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
       . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');

@@ -1,4 +1,4 @@
-# Checks that each attacker of the tables in docs/security.md learns nothing that the tables deny.
+# Checks that no attacker in the tables of docs/security.md learns what the tables deny.
 
 use Docs;
 use File::Find ();
@@ -99,7 +99,7 @@ cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips 
 # --- randflake alone -------------------------------------------------------------------------
 
 attempts_of('SQL, as an ordinary role, without the type');
-# This checks relations only. sql/setup.sql lists the functions that a stranger may call.
+# Checks only relations. sql/setup.sql lists the functions that a stranger may call.
 is($node->safe_psql('postgres', <<'SQL'), '', 'a stranger reads no view or table');
 SELECT relname FROM pg_depend JOIN pg_class ON pg_class.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_class'::regclass AND has_any_column_privilege('stranger', pg_class.oid, 'SELECT')

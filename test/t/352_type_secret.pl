@@ -1,5 +1,5 @@
-# Checks that a server with another secret refuses to read values of type randflake, which it would
-# read in a wrong order. Restores, restarts, and uses databases that are not bound to a secret.
+# Checks that a server with another secret refuses to read values of type randflake, because it
+# would sort them wrongly. Restores, restarts, and uses databases that are not bound to a secret.
 
 use Randflake;
 
@@ -132,7 +132,7 @@ is($node->safe_psql('postgres',
 
 # --- a late secret -----------------------------------------------------------------------------
 
-# CREATE EXTENSION prints a notice with the remedy, but not if the client wants none or rolls back.
+# CREATE EXTENSION prints a notice with the remedy if the client enables notices and commits.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);

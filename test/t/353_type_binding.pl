@@ -103,7 +103,7 @@ configure($node, %settings);
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# This session begins while the server has one secret, and continues when it has two.
+# This session begins while the server has one secret, and goes on when the server has two.
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');

@@ -70,7 +70,7 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The new secret's first value rolls back, so the next transaction must add the secret's entry.
+    # The new secret's first value is rolled back, so the next transaction must add the entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -115,7 +115,7 @@ SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-# The initial copy has values of both secrets.
+# The initial copy contains values of both secrets.
 for my $name (@names) {
     $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
 }

@@ -36,7 +36,7 @@ sub generates {
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
-    # Allows a second, because the unit of time may have begun before.
+    # Allows a second less, because the unit of time may have begun before the call.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
 }
@@ -158,7 +158,7 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# Each identifier is greater than the one before, although each comes from a statement of its own.
+# Each identifier is greater than the one before, even if separate statements make them.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;

@@ -7,7 +7,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# For each form: its type, and a default from a sequence with the same size for comparison.
+# Maps each form to its type, and to a default of the same size from a sequence for comparison.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -93,7 +93,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # Each case is a statement that the trigger runs for the first row, and a name.
+    # Each case consists of a statement, which the trigger runs for the first row, and a name.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],

@@ -77,7 +77,7 @@ for my $from (int time, int(time) + 1) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
 }
-# A new secret must begin after the end of the window in the file, even if the clock shows less.
+# A new secret must begin after the window's end on disk, even if the clock shows an earlier time.
 $node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();

@@ -14,7 +14,7 @@ my @secrets = map { random_secret() } 1 .. 5;
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 
-# The coordinator makes no identifiers, but needs all secrets to decode those of all servers.
+# The coordinator makes no identifiers, but needs all secrets to decode every server's identifiers.
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
 write_secrets($coordinator, $secrets[0]);
 configure($coordinator, secret_file => secret_path($coordinator));

@@ -87,7 +87,7 @@ sub check_names {
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
 
-    # In quoted messages, an ellipsis stands for a part that varies.
+    # In quoted messages, an ellipsis replaces a part that varies.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
     push @quoted, map { s/^`\w+: |:`|`//gr } map { split /`, `/ } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
@@ -113,8 +113,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that docs/troubleshooting.md has each message without a hint. For a message that consists
-# mostly of conversions, the page has example values.
+# Checks that docs/troubleshooting.md contains each message without a hint. For a message that
+# consists mostly of conversions, the page contains example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';

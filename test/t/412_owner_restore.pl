@@ -75,7 +75,7 @@ for my $role ('owner', 'reader') {
 my $databases = 0;
 
 # Restores as a role into a new database with the extension, after a superuser ran `before`. `plain`
-# has arguments of psql, and `custom` of pg_restore. Returns success, errors and the database.
+# contains arguments for psql, or `custom` for pg_restore. Returns success, errors and database.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;
@@ -143,7 +143,7 @@ for my $case ([ 'as it comes', custom => [] ],
     nothing_works($database);
 }
 
-# Only the owner may add a fingerprint, so the restore of another role fails.
+# Only the owner may add a fingerprint, so another role's restore fails.
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
 ok(!$succeeded, 'the restore of another role fails');
 like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');

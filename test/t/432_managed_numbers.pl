@@ -69,8 +69,8 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 
 # --- the model ------------------------------------------------------------------------------------
 
-# Each read of the clock advances the clock by 5 ms, up to read 150, so the second does not end. A
-# session that still reads the clock and has taken no ticket is waiting.
+# Each read of the clock advances the clock by 5 ms. From the 150th read on, the clock stands still,
+# so that the second does not end. A session that then has no ticket is waiting.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -128,7 +128,7 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # An old snapshot shows the row from before the change of the node id, which is not usable.
+    # An old snapshot shows the state before the node id changed, so the function must refuse.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -167,8 +167,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the state to what it is after a start. The position equals the clock's time, partly by
-    # hops.
+    # Sets the state to what it is after a start. Tickets and hops add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -179,8 +178,8 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# The database "lost" uses numbers in advance. Then it loses, recreates or restores its state, or
-# another database with the same secret continues. SECRET stands for this secret.
+# The database "lost" uses numbers ahead of the clock. Then it loses, recreates or restores its
+# state, or another database continues with the same secret, which replaces SECRET.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -318,7 +317,7 @@ for my $crash (1 .. 3) {
 # --- failover -------------------------------------------------------------------------------------
 
 # Fails over to a standby that has all commits but lacks the latest tickets. This can happen because
-# only the session that took a ticket waits until the standby has it.
+# only the session that took a ticket waits until the standby has received the ticket.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

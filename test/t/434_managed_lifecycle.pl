@@ -52,7 +52,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# pg_tle is not installed. So the test writes what pg_tle would register to extension files.
+# Writes to extension files what pg_tle would register, because pg_tle is not installed.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";

@@ -415,7 +415,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# Runs a step out of order. Then makes objects of which the statements printed before know nothing.
+# Runs a step out of order. Then creates objects that the statements printed before do not handle.
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
@@ -555,7 +555,7 @@ sub check_shop {
 
 shop();
 like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
-# The move must not call functions of the same name in other schemas.
+# The move must not call mallory's functions, which have the names of randflake's functions.
 my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mallory;"
       . " CREATE FUNCTION $_.randflake_generate() RETURNS bigint LANGUAGE sql RETURN 1;"
       . " CREATE FUNCTION $_.randflake_unmask(bigint, text) RETURNS bigint LANGUAGE sql RETURN 1; RESET ROLE;" } qw(a_trap randflake);

@@ -1,5 +1,5 @@
 # Moves tables of a hostile role with migrate/randflake_migrate.sql, as a superuser. The tables'
-# names are attacks, and their code runs wherever PostgreSQL evaluates it. Checks that this code
+# names are attacks, and the role's code runs wherever PostgreSQL can call it. Checks that this code
 # never runs as another role, and that the move drops only its own objects. Then programs exchange
 # the keys of rows after every statement of a move. Joins must still return the same rows.
 
@@ -34,7 +34,7 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# Runs SQL as another role. As a superuser, the planner would run code of the table's indexes.
+# Runs SQL as another role, because a superuser's planner would run code in the table's indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -49,7 +49,7 @@ my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SU
     "\x{c3}\x{bc}" x 28 . 'x');
 my ($count, %name) = (0);
 
-# Returns a name that contains an attack. For the same word it is always the same name.
+# Returns a name that contains an attack. The same word always gets the same name.
 sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
 
 sub attacked {
@@ -226,7 +226,7 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 
 # --- the shadow column -------------------------------------------------------------------------
 
-# Programs do the same in a database that moves and in one that does not, after each statement.
+# After each statement, programs do the same in a database that moves and in one that does not move.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -315,7 +315,7 @@ for my $direction ('there', 'and back') {
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
             $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
         }
-        # A transaction refers to a key that does not exist yet, and another one inserts the key.
+        # A transaction refers to a missing key, which another transaction then inserts.
         if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
             my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
             my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
@@ -334,14 +334,14 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs like an apply worker: only ALWAYS triggers, and no foreign keys.
+            # The last call runs as in an apply worker: only ALWAYS triggers, no checks of foreign
+            # keys.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
             sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 31;  # its indexes are built
         }
-        # The remaining statements may name partitions that were dropped, so the test gets them
-        # anew.
+        # Reads the statements again if the remaining ones name a partition that was dropped.
         my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 31 ? '2|' : ''), $partition++ - 3;
         splice @steps, $n + 1, @steps, statements($todo) if grep { /$gone/ && !/RENAME COLUMN/ } @steps[ $n + 1 .. $#steps ];
         is(sql("SELECT count(*) FROM pg_inherits WHERE inhrelid = ANY ('$built')") . sql("SELECT count(*) FROM pg_constraint WHERE conparentid <> 0 AND oid = ANY ('$built')"), 21,
