@@ -1,4 +1,4 @@
-# Checks what works without preloading the library, and what works without a node id or a secret.
+# Checks what works in a server that does not preload the library, or lacks a node id or a secret.
 
 use Docs;
 use Randflake;
@@ -64,7 +64,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# These settings have a secret and no node id, so the server decodes but does not generate.
+# A server with a secret and without a node id decodes, but does not generate.
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     my $label = 'no node id, ' . join(' ', sort keys %$settings);
     $node->stop;

@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends an era: all backends end, and the server is down or has recovered.
+# Each function ends an era. Then all backends have ended, and the server is down or has recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -145,8 +145,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# The stopped backend outlives its postmaster and prevents the next start. Until that start, the
-# backend may generate.
+# The stopped backend outlives its postmaster, prevents the next start, and may generate meanwhile.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -155,7 +155,7 @@ is($era->{first}, $before->{last},
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
-# If the new time was wrong, the operator configures other node ids. The server refuses used ones.
+# If the new time was wrong, the operator configures unused node ids. The used ones still fail.
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);
@@ -173,7 +173,7 @@ generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
 
-# The hold-off for a copied state follows the server's clock, but ignores a jump of the clock.
+# A jump of the clock does not end the hold-off for a copied state.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -183,8 +183,7 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# At the first use of a directory, the server holds off from its start time, unless its clock was
-# ahead at the start.
+# At the first use of a directory, the server holds off from its start unless its clock was ahead.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

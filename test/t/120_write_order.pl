@@ -1,7 +1,6 @@
 # Checks how the server writes the window file. Before it uses the new window, the server writes,
 # syncs, renames, and syncs the directory. Two writes are at least two seconds apart. When the disk
-# fails, the window keeps its old end. lib/watch_files.c logs, delays or fails the server's file
-# operations.
+# fails, the window keeps its old end. lib/watch_files.c logs, delays or fails the file operations.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
@@ -25,8 +24,7 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# Returns the operations since the last call, except reads, as "operation file" or "operation file:
-# error".
+# Returns the operations since the last call, except reads, as "operation file" or with ": error".
 my $seen = 0;
 
 sub operations {

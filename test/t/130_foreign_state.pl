@@ -25,8 +25,8 @@ sub generate {
     return $era;
 }
 
-# Returns the warnings and the message about the secret that the log has since this position. Each
-# one is [message, detail, hint].
+# Reads the log from a position on. Returns each warning about the state, and the message about the
+# secret, as [message, detail, hint].
 sub warnings_since {
     my ($node, $position) = @_;
     my @warnings;
@@ -43,9 +43,8 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# Checks that the next start logs this warning and holds off beyond the start time and $end. Checks
-# that the following start neither warns nor holds off, but reports a copy until the operator
-# acknowledges it.
+# Checks that the next start logs this warning and holds off beyond the start time and $end. The
+# following start must not warn or hold off, but must report a copy until it is acknowledged.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
@@ -93,8 +92,7 @@ my $copied = [
       . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
-# At the first use of a directory, the server holds off without a warning, because the directory may
-# be a copy.
+# The server holds off in a new directory without a warning, because the directory may be a copy.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');

@@ -135,8 +135,7 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# Reloads the server, because each reload makes it announce itself. Without a reload it does so
-# every 30 seconds.
+# Reloads the server, which then announces itself. Otherwise it announces itself every 30 seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');

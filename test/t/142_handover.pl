@@ -34,9 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# With this long tolerance, a stop counts as proven even if the restart on a busy machine takes
-# longer than the usual tolerance. Other servers keep the usual tolerance, so their hold-offs stay
-# short.
+# With this tolerance, a stop counts as proven even if the restart on a busy machine takes longer
+# than the usual tolerance. Other servers keep the usual tolerance, so that they hold off briefly.
 my $long = '300s';
 
 sub reload_with {
@@ -49,8 +48,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server. Then writes the usual tolerance into its file, so that the next round's hold-off
-# is short.
+# Stops the server, and writes the usual tolerance into its file, to shorten the next hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;

@@ -1,5 +1,4 @@
-# Runs a fleet that leases node ids from one coordinator under load. The coordinator and the servers
-# stop, hang and crash.
+# Runs a fleet that leases node ids from one coordinator, while servers stop, hang and crash.
 
 use Randflake;
 use RandflakeLease;

@@ -196,8 +196,7 @@ wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
 $lease = lease_of($holder);
 
-# The standby has a copy of the primary's lease in its state, but its postmaster did not take that
-# lease.
+# The standby has a copy of the primary's lease, but the standby's postmaster did not acquire it.
 $holder->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($holder, 'standby', has_streaming => 1);

@@ -16,8 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Waits for a lease instead of identifiers, because a client may sleep for an hour after a clock
-# step.
+# Waits for a lease, because a client may sleep for an hour after a step of the clock.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);

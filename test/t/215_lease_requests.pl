@@ -1,5 +1,4 @@
-# Makes requests to a coordinator fail. Checks each message, and that no request counts as a grant
-# without a clear answer.
+# Makes requests to a coordinator fail, and checks messages. Only a clear answer counts as a grant.
 
 use Randflake;
 use RandflakeImpostor;
@@ -204,8 +203,7 @@ for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
 log_has($holder, qr/could not (lease|renew the lease of) node ids: the coordinator did not answer in time/,
     'a silent host is in the log');
 
-# The coordinator commits the grant, but the proxy drops the answer. The server must not have a
-# lease.
+# The coordinator commits the grant, but the proxy drops the answer: the server must have no lease.
 $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);
@@ -240,9 +238,8 @@ wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
-# If an operator cancels the wait for a synchronous standby, the grant is committed, but a failover
-# may lose it. The server must notice this, even if the role suppresses warnings and does not wait
-# for standbys.
+# If the wait for a synchronous standby is cancelled, the grant is committed, but a failover may
+# lose it. The server must notice even if the role suppresses warnings and waits for no standby.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

@@ -1,6 +1,5 @@
-# The test's coordinator sends arbitrary answers or none. Checks that the server issues no
-# identifier, reports what happened, and stops on request, and that callers see no text of the
-# coordinator.
+# The test's coordinator sends arbitrary answers or none. The server must issue no identifier,
+# report what happened, and stop on request. Callers must not see the coordinator's text.
 
 use Randflake;
 use RandflakeHandover qw(run_marker_path);
@@ -81,8 +80,8 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
-# One answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp tests more
-# shapes and numbers, and lease_test.cpp more leases.
+# Contains an answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp
+# tests more shapes and numbers, and lease_test.cpp more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'more columns',
         row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
@@ -285,8 +284,7 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# The server reacts in a fraction of a second unless a request blocks it. A slow machine gets five
-# attempts.
+# The server reacts in under a second unless a request blocks it. A slow machine gets five attempts.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -344,8 +342,7 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# Abandoned requests may fill the role's connection limit. The server must still show the first
-# error.
+# Abandoned requests may fill the role's connection limit. The server still shows the first error.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();
@@ -406,8 +403,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns, and answers a renewal with the same last second. A slow machine
-# therefore does not change the lease's times.
+# lease that the block returns, and answers a renewal with the same last second. So even on a slow
+# machine the server has this lease.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -444,8 +441,7 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
 }
 
 # The server asks for 60 seconds. It gives back a lease that ends later than 60 seconds plus the
-# tolerated difference of clocks from now, because it cannot shorten a window that it has written to
-# disk.
+# tolerated difference of clocks from now, because it cannot shorten a window on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

@@ -231,8 +231,7 @@ SQL
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# To save time, the replay starts with the traces that found the last changes: similar changes
-# follow each other.
+# To save time, the replay starts with the traces that found the previous changes.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {
@@ -268,8 +267,8 @@ sub change_function {
 }
 
 my @changes = (
-    # Each entry has the function, a piece of it, and its replacements. A replacement may be
-    # followed by the trace that the test replays first.
+    # Each entry contains the function, a piece of it, and its replacements. After a replacement may
+    # follow the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

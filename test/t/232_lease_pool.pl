@@ -1,7 +1,7 @@
 # Checks which node ids a coordinator grants: its bounds on fragmentation under the worst histories,
 # its answers after any history, and how many rows a grant reads. Then the test changes one rule at
-# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories of each
-# kind (default: 1).
+# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories (default:
+# 1).
 
 use Randflake;
 
@@ -203,8 +203,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk only when all chunks of its class are full. A chunk whose leases have ended
-# is empty.
+# A grant opens a chunk only when all chunks of its class are full. Ended leases empty a chunk.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -217,8 +216,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases all node ids one by one. Then gives back all but one of each chunk, and the whole last
-# chunk.
+# Leases all node ids one by one. Then gives back the last chunk, and most of each other chunk.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -247,8 +245,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the largest numbers of leases and of chunks that one of ten grants reads. None of the ten
-# has a lease id that 64 divides, because such a grant also examines the next 64 node ids.
+# Returns the largest numbers of leases and of chunks that one of ten grants reads. No lease id is a
+# multiple of 64, because a grant with such an id also examines the next 64 node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -300,9 +298,8 @@ for my $number (0 .. $#histories) {
         "history $number: what is refused is not there, and what is granted is free");
 }
 
-# Sessions lease in the same chunks, while others purge leases, change the pool and roll back. No
-# session may wait for an open transaction or get another session's node ids. No node id may be
-# lost.
+# Sessions lease in the same chunks, while others purge leases, change the pool and roll back.
+# Sessions must not wait for open transactions, get others' node ids, or lose a node id.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);
@@ -337,8 +334,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check, and the check's usual result
-    # if it is not empty.
+    # Each entry has the function, a piece, its replacement, the check, and its usual result if any.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -1,6 +1,5 @@
-# Starts a coordinator's server with static node ids that may be leased. Checks that the server uses
-# none of them before it has searched every database for coordinators, and before their leases have
-# ended.
+# Starts a coordinator's server with static node ids that may be leased. The server must not use
+# them before it has searched every database for coordinators, and before their leases have ended.
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
 # three). The test prints how long the search takes after a start and after a promotion.
@@ -109,7 +108,7 @@ $own->stop;
 configure($own, secret => $fleet->{secret}, max_clock_skew => 0, node_id => 10, spare_node_ranges => 1);
 start_under_clock($own);
 is_open($own, 'a server whose spare range is leased generates under the first one');
-# A proven start keeps the result of the last search for coordinators instead of searching again.
+# After a proven stop, the server keeps the result of its last search instead of searching again.
 configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 10, spare_node_ranges => 1);
 $own->reload;
 $own->stop;
@@ -129,7 +128,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# By time alone, the last start would be proven: less than the tolerated difference has passed.
+# Less than the tolerated difference has passed, so the time alone would prove the last stop.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

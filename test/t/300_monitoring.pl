@@ -1,6 +1,5 @@
 # Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Checks that
-# rules and dashboard use only existing metrics, also with promtool and postgres_exporter if
-# installed.
+# rules and dashboard use only existing metrics, also with promtool and postgres_exporter in PATH.
 
 use HTTP::Tiny;
 use JSON::PP ();

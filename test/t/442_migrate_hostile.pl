@@ -334,8 +334,7 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs as in an apply worker: only ALWAYS triggers, no checks of foreign
-            # keys.
+            # The last call runs as in an apply worker: only ALWAYS triggers fire, no foreign keys.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
