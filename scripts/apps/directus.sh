@@ -8,7 +8,7 @@
 #
 # These points caused trouble. The pages describe them:
 #   Directus shows keys of bigint as strings in JSON: docs/drivers-javascript.md.
-#   A malformed key of the type gives error 500, not 404: docs/drivers.md, "Answer malformed keys".
+#   A malformed key of the type causes error 500, not 404: docs/drivers.md, "Answer malformed keys".
 
 set -euo pipefail
 database=randflake_directus

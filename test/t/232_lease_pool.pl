@@ -1,7 +1,6 @@
 # Checks which node ids a coordinator grants: its bounds on fragmentation under the worst histories,
 # its answers after any history, and how many rows a grant reads. Then the test changes one rule at
-# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories (default:
-# 1).
+# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories.
 
 use Randflake;
 
@@ -216,7 +215,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases all node ids one by one. Then gives back the last chunk, and most of each other chunk.
+# Leases all node ids one by one. Then gives back all but one in each chunk, except the last chunk.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');

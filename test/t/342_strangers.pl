@@ -215,8 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expressions of views, and the fields of the identifiers in them. So
-# a role that can make a constant from an identifier can decode the identifier.
+# Every role can read the stored expressions of views, which show the fields of an identifier. So a
+# role that can store an identifier as a constant can decode the identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -306,7 +306,7 @@ my @attacks = (
     'SET force_parallel_mode = on; SELECT count(randflake_lower(at)) FROM texts',
     ($version >= 160000 ? ("SELECT pg_input_is_valid('$text', 'randflake')", "SELECT pg_input_error_info('$text', 'randflake')") : ()),
     ($version >= 170000 ? "SELECT * FROM JSON_TABLE(jsonb '$row', '\$' COLUMNS (id randflake))" : ()));
-# PostgreSQL itself refuses declarations that use the type.
+# Without USAGE, PostgreSQL itself refuses declarations that use the type.
 my @declarations = ("CREATE TEMP TABLE t (id randflake DEFAULT '$text')", 'CREATE TEMP TABLE t (LIKE inbox)',
     'CREATE TEMP TABLE t AS SELECT id FROM inbox', 'CREATE FUNCTION pg_temp.f(text) RETURNS orders.id%TYPE LANGUAGE plpgsql AS $$BEGIN END$$',
     'CREATE DOMAIN pg_temp.d AS randflake',

@@ -1,5 +1,5 @@
 # Checks that a server with another secret refuses to read values of type randflake, because it
-# would sort them wrongly. Restores, restarts, and uses databases that are not bound to a secret.
+# would sort them wrongly. Tests restores, restarts, and databases that are not bound to a secret.
 
 use Randflake;
 

@@ -137,7 +137,8 @@ SQL
     $full->stop;
 }
 
-# Half a second has two numbers. Further calls wait, can be canceled, and fail after max_wait.
+# This layout has two numbers per half second. More calls wait, can be canceled, and fail in the
+# end.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
@@ -158,7 +159,7 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# Each identifier is greater than the one before, even if separate statements make them.
+# Each identifier is greater than the identifier before, even if separate statements make them.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;

@@ -26,7 +26,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test named by a block reads the page and fails if it leaves a block out.
+# Checks that the test that a block names reads the page, and fails if it does not run every block.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");

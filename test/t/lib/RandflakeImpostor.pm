@@ -78,7 +78,7 @@ sub connstr {
 
 # Sets how the impostor treats new connections, and cuts open ones. The functions get a connection:
 # - `startup` replaces the welcome, after the client's first message.
-# - `answer` gets the text of a request, and replaces the answer after the confirmed parse and bind.
+# - `answer` gets a request's text, and sends what follows the confirmation of parse and bind.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

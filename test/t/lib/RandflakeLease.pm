@@ -15,7 +15,7 @@ our @EXPORT = qw(
 # Leases last this many seconds. Slow machines could not renew shorter leases in time.
 our $duration = 4;
 
-# The pool's size. A coordinator would lease the node ids of a pool of 16 or fewer in cycles.
+# A pool has this many node ids. Some tests set 16, so that grants soon reuse the same node ids.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
