@@ -202,7 +202,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk only when all chunks of its class are full. Ended leases empty a chunk.
+# A grant opens a chunk only when all chunks of its class are full. Chunks empty as leases end.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;

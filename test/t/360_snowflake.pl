@@ -137,8 +137,7 @@ SQL
     $full->stop;
 }
 
-# This layout has two numbers per half second. More calls wait, can be canceled, and fail in the
-# end.
+# This layout has two numbers per half second. Further calls wait, and fail after max_wait.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);

@@ -279,8 +279,8 @@ error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message
 
 # --- online steps ------------------------------------------------------------------------------
 
-# The program adds a customer with orders, sometimes the orders first. Then it changes the
-# customer's key, moves the orders to another customer, and deletes some rows.
+# The program adds a customer with orders, and sometimes inserts the orders first. Then it changes
+# the customer's key, moves the orders to another customer, and deletes some rows.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
