@@ -1,6 +1,6 @@
-# Calls every function of the extensions with absurd arguments, in absurd places, and in sessions
-# that the test cancels or that time out. Checks that the server survives, that its memory does not
-# grow, and that no output contains the secret.
+# Calls every function of the extensions with absurd arguments, in unusual places of statements, and
+# in sessions that the test cancels or that time out. Checks that the server survives, that its
+# memory does not grow, and that no output contains the secret.
 
 use HostileCalls;
 use Randflake;
