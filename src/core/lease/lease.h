@@ -1,8 +1,7 @@
 // Describes leases of node ids, which coordinators grant and holders use.
 //
-// The coordinator counts Unix seconds, and names a lease's last second, like the Randflake
-// libraries. The server counts seconds since the epoch, and uses exclusive ends. A lease has node
-// ids and seconds of Randflake's layout.
+// The coordinator counts Unix seconds, and its leases have an inclusive end, as in the Randflake
+// libraries. The server counts seconds since its epoch, and uses exclusive ends.
 
 #pragma once
 
@@ -21,7 +20,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// Converts a second of the coordinator. Returns 0 or SecondsEnd for a second outside the layout.
+// Converts a Unix second of the coordinator. Returns 0 or SecondsEnd outside the layout.
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -43,16 +42,15 @@ struct LeaseTerms {
     Ms skew;
 };
 
-// Returns the latest end of a window that a holder may open or extend when its clock shows `now`. A
-// holder cannot take back an end that it has written to disk. So a coordinator must not be able to
-// make the holder write a later one.
+// Returns the latest end of a window that a holder may open or extend when its clock shows `now`.
+// This limits a wrong coordinator, because a holder cannot take back an end on disk.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// Compares clocks: at this server's time `at`, the coordinator's clock showed `shown`, with an
-// error of at most `error` in both directions.
+// A reading of the coordinator's clock: at this server's time `at` it showed `shown`. The error is
+// at most `error` in both directions.
 struct CoordinatorClock {
     UptimeMs at;  // 0: unknown
     WallMs shown;
@@ -65,9 +63,8 @@ struct CoordinatorClock {
     }
 };
 
-// Returns whether a window in the granted lease can open for a holder with `slots` slots. Does not
-// check the end: see LatestEnd. If the start is outside the layout, the coordinator's clock is
-// wrong. The holder trusts the coordinator that no other holder has these node ids at this time.
+// Returns whether a holder with `slots` slots can open a window in the granted lease. LatestEnd
+// checks the lease's end. A start outside the layout means that the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);

@@ -27,7 +27,7 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // If true, the last column shows when the first secret begins that the holder lacks, or null.
+    // If true, the last column is the start of the first secret that the holder lacks, or null.
     bool tells_of_secrets;
 };
 
@@ -39,7 +39,7 @@ struct AnswerField {
     size_t length;
 };
 
-// A result: an answer consists of several, one after another.
+// An answer consists of several parts, one after another.
 struct AnswerPart {
     enum class Kind : uint8_t {
         kRow,
@@ -79,10 +79,9 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. Returns true if another result must follow. After false, only End can
-    // change the verdict.
+    // Takes the next part. Returns true if another part must follow.
     bool Take(const AnswerPart& part) noexcept;
-    // Call this after the last result. `idle` says that the coordinator is in no transaction.
+    // Call this after the last part. `idle` is true if the coordinator is in no transaction.
     void End(bool idle) noexcept;
 
     AnswerVerdict verdict() const noexcept { return verdict_; }
@@ -92,8 +91,7 @@ public:
     // Returns the second before which the coordinator grants nothing, or 0 if it did not say.
     UnixSecond not_before() const noexcept { return not_before_; }
 
-    // Returns a value, which is within the range of its type, or 0 for kVoid. Call this only after
-    // kGood.
+    // Returns a value within the range of its type, or 0 for kVoid. Call this only after kGood.
     int64_t value(int column) const noexcept {
         RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
         RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);
@@ -101,7 +99,7 @@ public:
     }
 
     // Return whether the answer compares the secrets, and the start of the first secret that the
-    // holder lacks (0: it lacks none).
+    // holder lacks. 0 means that it lacks none.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

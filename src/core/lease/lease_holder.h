@@ -10,18 +10,18 @@
 //
 // Only a refused renewal ends a lease, never the local clock.
 //
-// A lease permits the use of node ids up to its end. Within the lease, Server::Extend writes the
-// window ahead in steps, as it does for static node ids.
+// A lease permits the use of node ids up to its end. Server::Extend opens and extends windows in
+// it, as for static node ids.
 //
-// A holder has up to two leases. The slots use the node ids of the open lease. The next lease waits
-// for its own start and for the end of the open lease. Windows follow each other in time
+// A holder has at most two leases. The slots use the node ids of the open lease. The next lease
+// waits for its own start and for the end of the open lease. Windows follow each other in time
 // (generator.h). So a holder never leaves a lease before its end for another, because another
 // coordinator may grant the same node ids.
 //
-// The holder is plain data in shared memory, which may be copied byte by byte. If all bytes are
-// zero, it has no lease and waits for nothing. A start resumes the leases from the state on disk
-// under the conditions of Resumes in core/window/window_state.h. Only one process changes the
-// holder at a time. Clock readings and random numbers are arguments.
+// The holder is plain data in shared memory, which may be copied byte by byte. All zero bytes are a
+// holder without leases. One process at a time changes the holder. Clock readings and random
+// numbers are arguments. A start may resume the leases of the state on disk (Resumes in
+// core/window/window_state.h).
 
 #pragma once
 
@@ -73,8 +73,7 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // the second before its start if it was not used
 
-    // Records that this directory may have used the node ids before `end`, so that no other holder
-    // gets these seconds.
+    // Makes last_used at least `end` - 1, because this directory may have used the node ids.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -119,9 +118,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`; a later end stays. The lease keeps its end, and the
-    // holder renews it no more, if `last` is beyond LatestEnd and the lease would be longer than
-    // requested by the clock that never steps.
+    // Extends the lease to the second `last`. A later end stays. If `last` is beyond LatestEnd, and
+    // the lease would also be longer than requested by the clock that never steps, then the lease
+    // keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -130,10 +129,10 @@ public:
 
     // --- time
 
-    // Returns the time of the next request, after two fifths of the lease. After a lost renewal, a
-    // lease of a minute leaves 36 seconds for alerts. Steps of the wall clock do not affect the
+    // Returns the time of the next request: after two fifths of the lease. A lease of a minute then
+    // has 36 seconds left, which is enough for alerts. Steps of the wall clock do not change the
     // time. `longest` is the requested duration. `random` makes the request slightly earlier, so
-    // that holders do not ask a returning coordinator all at once.
+    // that not all holders ask at the same time.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
     // Returns the time of the next action, given the time of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
@@ -144,18 +143,17 @@ public:
     Window Extended(Window window, Second latest) const noexcept;
     // Returns a window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Opens the next lease if it may open now. Returns its window, or a closed one. `earliest` is
-    // the first second after all earlier use: at or after the end of the open lease, and of the
-    // window even if it is closed. The new window ends at `latest` or before.
+    // Opens the next lease if it may open now. Returns its window, or a closed window. The window
+    // starts at `earliest` or later, and ends at `latest` or before. `earliest` is not before the
+    // end of the open lease or of the last window.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if this directory may already have used the node ids of the next lease up to
-    // that lease's end. `used_until` is the end of all its use. Before the end of the window in
-    // force, only the open lease's node ids were used.
+    // Returns true if this directory may have used the node ids of the next lease up to the lease's
+    // end, so that the lease is useless. `used_until` is the end of the directory's use. Until the
+    // end of the present window, the directory used only node ids of the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Gives the next lease back as used up to its end, so that the coordinator keeps this end.
+    // Gives the next lease back as used up to its end. The coordinator then keeps this end.
     LeaseRelease DropNext() noexcept;
-    // Returns the leases to give back after a seal of the window, which returned `last`. Forgets
-    // both leases.
+    // Forgets both leases and returns them, to be given back. `last` is the result of the seal.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one

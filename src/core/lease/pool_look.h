@@ -1,12 +1,10 @@
-// Computes from which second on a server may use its own static node ids, which coordinators in its
-// databases may have leased.
+// Computes when a server may use its static node ids, which its own coordinators may have leased.
 //
-// A coordinator never leases or renews the static node ids of its own server. But a server may
-// start with node ids that a coordinator leased before: with new node ids, with more spare ranges,
-// as a promoted standby or as a copy. So unless the start has a proof (PlanStart), a worker looks
-// into every database once. Each range opens when a coordinator could grant it to another holder:
-// after the last lease that overlaps the range, and after the mark if the range overlaps the pool.
-// One look suffices, because after the start no coordinator grants or renews these node ids.
+// A coordinator never leases or renews the static node ids of its own server. But a coordinator may
+// have leased them before the server's start: if the server is a promoted standby or a copy, or if
+// its settings changed. So unless the start has a proof (PlanStart), a worker looks into every
+// database once. A range opens after the last lease of its node ids. If the range overlaps a
+// coordinator's pool, it also opens only after the coordinator's mark.
 
 #pragma once
 
@@ -28,9 +26,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// Returns the second before which this coordinator would grant nothing if its first request came
-// now, like randflake_lease_share_pool(). Returns 0 for a new coordinator: it waits for other
-// holders, and the server used its node ids before.
+// Returns this coordinator's mark if its first request came now, as randflake_lease_share_pool()
+// computes it. Returns 0 if the coordinator was created after the server's start, because it never
+// leased the server's static node ids.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;

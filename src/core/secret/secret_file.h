@@ -6,8 +6,8 @@
 // Each line has one secret, the oldest first. The second and later secrets have the instant at
 // which they begin: in ISO 8601, on a full second, and later than that of the line before. The
 // instant needs an offset from UTC, because servers in different time zones would disagree about an
-// instant without one. Blank lines, lines that begin with # and white space at the end of a line do
-// not count.
+// instant without one. Blank lines, lines that begin with #, and white space at line ends do not
+// count.
 
 #pragma once
 

@@ -1,5 +1,4 @@
-// Encrypts and decrypts batches under a ring, and finds the owners of all numbers of a batch at
-// once.
+// Encrypts and decrypts batches under a ring. Finds the owners of a batch's numbers at once.
 
 #include "core/secret/secret_ring.h"
 

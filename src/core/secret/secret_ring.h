@@ -1,12 +1,12 @@
-// Lets an operator change the secret: secrets follow each other in time. Identifiers of two secrets
-// are never equal. Each identifier decodes to its number, although neither a mark nor a table shows
-// its secret.
+// Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
+// are never equal, and each identifier decodes to its number. Identifiers have no mark of their
+// secret.
 //
-// The secrets are generations 0 .. n - 1 of a ring. Each raw number has one owner: the generation
-// whose seconds, from its own `from` to the next generation's `from`, contain the second of the
-// number. The lowest number of each second stands for the second (layout.h), and the first
-// generation owns it. No server issues it. But a user can name it, even for a future second, and
-// its identifier must not change when a generation is added.
+// The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
+// seconds from its own `from` to the next generation's `from`, with an exception: the first
+// generation owns the lowest number of every second, which stands for the second (layout.h). No
+// server issues these lowest numbers. But users can compute their identifiers even for future
+// seconds, and a new generation must not change these identifiers.
 //
 //   claim     generation j claims an identifier if key j decrypts it to a number that j owns
 //   encrypt   the owner's key encrypts a number; if an earlier generation claims the result, every
@@ -14,12 +14,11 @@
 //   decode    the first generation that claims an identifier decrypts it
 //
 // The owner claims an issued identifier, and no earlier generation does. So the identifier decodes
-// to its number, and two numbers never share an identifier. Servers skip a share of the numbers:
-// the number of seconds of earlier generations / 2^30.
+// to its number, and two numbers never share an identifier. If earlier generations have n seconds,
+// servers skip n / 2^30 of all numbers.
 //
-// A new generation takes numbers only from the last generation, and only from its own `from` on. If
-// no server has issued any of these numbers, the longer ring has the same properties, and issued
-// identifiers keep their meaning.
+// A new generation takes the numbers from its `from` on from the last generation. If no server has
+// issued any of these numbers, all issued identifiers keep their meaning.
 //
 // Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
 // encrypts a result outside a domain again. The ring skips the number instead, because the walk
@@ -77,7 +76,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // Returns true only if these consecutive numbers certainly have the same owner.
+    // Returns true if these consecutive numbers certainly have the same owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
@@ -95,8 +94,7 @@ public:
     }
 
     // Returns the expected share of this second's numbers that servers do not skip. A generation
-    // claims the same share of identifiers as it has of all seconds, because ciphers spread claims
-    // evenly.
+    // with 1 % of all seconds claims 1 % of all identifiers, because ciphers spread claims evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -120,8 +118,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false and leaves *raw untouched if no generation claims `id`, so that no server made
-    // it.
+    // Returns false, with *raw untouched, if no generation claims `id`: no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -172,9 +169,9 @@ static_assert(kRandflake53.bits() == Feistel53::kBits);
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
-// Calls `use` with reserved numbers and with the ring, which it reads after the reservation. The
-// server adds a generation before it announces a window with numbers of that generation. So the
-// ring contains the owner of the numbers. A ring that was read earlier may lack the owner.
+// Reserves numbers, then reads the ring, then calls `use` with both. The server adds a generation
+// before it announces the window of the generation's numbers. So the ring contains the owner of the
+// numbers, which a ring read before the reservation may lack.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();
@@ -182,17 +179,16 @@ template <typename Reserve, typename ReadRing, typename Use>
     return use(reservation, ring);
 }
 
-// Sets ids[i] to the identifier of the raw number first + i, for i in 0 .. count - 1. Bit i of the
-// result marks a number that servers skip. All numbers have the same owner, and 1 <= count <=
-// kBatchLength. The call may overwrite all of `ids`.
+// Sets ids[i] to the identifier of the raw number first + i, for i in 0 .. count - 1, where 1 <=
+// count <= kBatchLength. If servers skip that number, bit i of the result is 1. All numbers have
+// the same owner. The call may overwrite all of `ids`.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 static_assert(kBatchLength == 64);
 
-// Moves the identifiers of numbers that are not skipped to the front, in order. Returns their
-// count.
+// Moves the identifiers without a mark in `skipped` to the front, in order. Returns their count.
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake

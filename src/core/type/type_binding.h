@@ -1,5 +1,4 @@
-// Decides to which secrets the values of the type in a database belong, and what a use of a value
-// needs.
+// Decides which secrets a database's values of the type have, and what each use of a value needs.
 //
 // A value depends on its own generation and on earlier ones, never on later ones (secret_ring.h).
 // So a database needs an entry for each generation up to that of its newest value. Two tables hold
@@ -10,12 +9,12 @@
 //   checks   the same entries. A restore loads both tables. A server without the secret keeps the
 //            entry in the keys and refuses it in the checks.
 //
-// If the ring lacks an entry, ring and entry agree about all generations up to some second. Both
-// servers read an identifier of an earlier second in the same way, so earlier values stay readable.
-// The server refuses later values. Values that stand for a second belong to the first generation.
+// If the ring lacks an entry, the ring and the entry's ring are equal up to some second. Both read
+// identifiers of earlier seconds in the same way, so the server reads values of these seconds. It
+// refuses later values. Values that stand for a second belong to the first generation.
 //
-// The clock adds no entries. The server only refuses input of an identifier whose generation cannot
-// have begun yet by any server's clock, because a user must have invented it.
+// The server refuses an identifier as input if its generation has not begun yet by any server's
+// clock. No server can have made this identifier.
 
 #pragma once
 
@@ -29,8 +28,7 @@
 namespace randflake {
 
 // Reads an entry: 16 hexadecimal digits of the fingerprint. The second and later secrets also have
-// "@" and the Unix second at which they begin. Returns false for any other text, and then leaves
-// *record untouched.
+// "@" and the Unix second at which they begin. Returns false for other texts.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // Compares the rows of one table with a ring.
@@ -112,8 +110,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns the end of the seconds whose values a session may use without reading the tables again,
-// as long as ring and tables stay unchanged.
+// Returns a second. While ring and tables stay unchanged, a session uses values of earlier seconds
+// without reading the tables again.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake
