@@ -18,9 +18,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- behind that of the former coordinator. Leases stay apart under two assumptions: the former
 -- coordinator grants no more leases, and the operator uses never_leased and nothing_lost correctly.
 --
--- Locks. A role can keep the transaction of a lease open. PostgreSQL releases the locks of a
--- transaction only after the commit has reached disk and standby. So a grant or renewal must not
--- lock out other roles:
+-- Locks. A role can keep the transaction of a lease open, and a commit keeps its locks until it has
+-- reached disk and standby. So a grant or renewal must not lock out other roles:
 --
 -- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
 --   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
@@ -76,12 +75,11 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or for more than 64 node
--- ids. Then it takes any gap, if possible a whole chunk. So it refuses a request only if no gap is
--- large enough.
+-- ids. It then takes any gap, if possible a whole chunk. It refuses only if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and the Unix second at which
--- the secret begins.
+-- it begins.
 --
 -- Times are Unix seconds. A span is half-open, [start, end). The functions take and return the last
 -- second of a lease, as the Randflake libraries do.
@@ -202,8 +200,8 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns a text that identifies this data directory, timeline and database. A copy, promotion or
--- restore changes the text.
+-- Returns a text that identifies this data directory, timeline and database. Copies, promotions and
+-- restores change it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -482,8 +480,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- The next 64 node ids in turn, which this grant examines to finish the cleanup of earlier
-    -- grants.
+    -- This grant examines the next 64 node ids, to finish the cleanup of earlier grants.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -546,8 +543,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if these node ids are free, and then removes their former leases. The caller has
--- locked their chunks.
+-- Returns true if these node ids are free, and removes their former leases. The caller has locked
+-- their chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -807,8 +804,8 @@ REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text
 
 -- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
 -- by its constraint field. Its column field has the second of the first secret that the holder
--- lacks, like differs_from in an answer. A holder may lease up to that second, or not at all if its
--- first secret differs.
+-- lacks, like differs_from in an answer. A holder may lease up to that second. If its first secret
+-- differs, it may not lease.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void

@@ -14,8 +14,7 @@
     }                                         \
     static_assert(true)
 
-// Returns the function's blessed row type in `context`. Raises an ERROR unless the row has
-// `columns` columns.
+// Returns the function's blessed row type in `context`. Raises an ERROR for another `columns`.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // Raises the same ERROR for a function that calls InitMaterializedSRF instead of result_row.

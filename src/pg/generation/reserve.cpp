@@ -54,9 +54,8 @@ static uint64 last_node_id() {
 
 // Tries the slots in turn, from the chosen one on. A fast backend uses up dozens of slots in a
 // tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used up,
-// further calls in this tick try only the last one. With kLowest, the numbers that one backend gets
-// always grow: if the clock ticks during the scan, the call drops its number and scans again from
-// slot 0.
+// further calls in this tick try only the last one. With kLowest, the numbers of a backend grow: if
+// the clock ticks during the scan, the call drops its number and scans again.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {

@@ -3,8 +3,7 @@
 // order of time. For a statement that needs many, the backend reserves batches. The next batch is
 // twice as long if the statement used up the last one within a tick of the layout, and half as long
 // otherwise. The backend drops a batch when its statement ends or the coarse clock ticks (every 1
-// to 10 ms). So an identifier is older than its call by at most one tick of the layout and one of
-// the coarse clock.
+// to 10 ms). So an identifier is at most one tick of the layout and one of the coarse clock old.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

@@ -11,8 +11,8 @@
 // that a worker of logical replication executes no utility statement. It also requires that the
 // planner has no state (`root`): COPY's defaults have none, but a query of a trigger has one. Some
 // other expressions meet these conditions too: COPY's WHERE, trigger conditions, CHECK constraints
-// and defaults of replicated rows. A twin does no harm there, because PostgreSQL evaluates them for
-// each row.
+// and defaults of replicated rows. A twin does no harm there: PostgreSQL evaluates them for each
+// row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
 // no values of type internal. The argument is the Oid of f, on which the role needs EXECUTE.

@@ -36,8 +36,7 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 char* coordinator_identity() {
     // The server never replaces these two files. A restore into the same directory replaces
     // pg_control, unless it overwrites files in place. File systems reuse inode numbers, so times
-    // of birth count too. Without them the last change of PG_VERSION counts, because this file
-    // never changes.
+    // of birth count too. Without them the last change of PG_VERSION counts: it never changes.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

@@ -1,7 +1,7 @@
 // Looks for coordinators that have leased this server's static node ids. A process can connect to
 // only one database, so a launcher starts a worker in each database, one after the other. The
-// launcher repeats this every second until all workers have succeeded. Until then the server does
-// not use these node ids.
+// launcher repeats this every second until all workers have succeeded. Until then these node ids
+// stay unused.
 //
 // Workers are superusers in databases of other owners. So they read tables from storage and not by
 // SQL, which could run code of users. They read only tables of the extension, which only a

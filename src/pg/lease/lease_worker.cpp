@@ -35,8 +35,7 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-// Shows the problem in views, and logs it if the message changed. An empty message means no
-// problem.
+// Shows the problem in views, and logs it if the message changed. Empty means no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -277,8 +276,7 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Tells the coordinator of new secrets at once, so that problems show before the secrets
-        // begin.
+        // Tells the coordinator of new secrets at once, so that problems show before they begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
