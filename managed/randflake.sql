@@ -31,17 +31,17 @@
 --    position has reached the disk, or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
 --    beyond the position on disk. PostgreSQL 17 flushes WAL on demand. Before 17, the session
---    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it cannot
---    prove this, it waits for the clock. Then a used second can be opened again only if a crash
---    lost its position and the clock stepped back during the crash.
+--    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
+--    not, the session waits for the clock. After such a wait, a used second can be opened again
+--    only if a crash loses the position of that second and the clock steps back during the crash.
 -- 5. After a crash, no session uses an earlier number, because `numbers` is 0 or has another life.
 -- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
 --    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
---    its clock is less than 4 seconds behind the clock of the former server. A promoted standby
---    does not know the past: even with synchronous replication, only the session that moves the
---    position waits for the standby. The past is also unknown if randflake_configure() gets a node
---    id, makes sequences, or finds another server, database or timeline. Under a new secret, a node
---    id has no past.
+--    its clock is less than 4 seconds behind the clock of the former server. The past is unknown on
+--    a promoted standby: even with synchronous replication, the standby may lack the last
+--    positions, because only the sessions that moved them wait for it. The past is also unknown if
+--    randflake_configure() gets a node id, makes sequences, or finds another server, database or
+--    timeline. Under a new secret, a node id has no past.
 --
 -- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollbacks,
 -- isolation levels and snapshots change no sequence. If randflake_configure() rolls back, the
@@ -57,9 +57,9 @@
 --
 -- A new version installs over an earlier one in one transaction. It replaces functions, which keep
 -- their oids, and drops nothing. First it locks randflake_state. A call that waits for the row of
--- this table continues in the old body of its function, but calls new functions. So a version that
--- changes the meaning of state or sequences rewrites the row by TRUNCATE, and its
--- randflake_format() returns another number, which the old body checks after it has read the row.
+-- this table continues in the old body of its function, but calls new functions. After the old body
+-- has read the row, it checks the number that randflake_format() returns. So a version that changes
+-- the meaning of state or sequences rewrites the row by TRUNCATE, and returns another number.
 --
 -- Security
 --
@@ -299,7 +299,8 @@ BEGIN
 END');
 
     -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
-    -- 32,768 numbers of a second. A session skips numbers that are not usable after nextval.
+    -- 32,768 numbers of a second. After nextval, a session checks each number again, and skips it
+    -- if it is not usable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP

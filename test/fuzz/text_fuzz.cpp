@@ -1,5 +1,6 @@
-// FormatText must return an accepted text in lower case without leading zeros, and a refused text
-// must have the reported error. ParseTypeText may differ from ParseText only in decimal numbers.
+// If ParseText accepts a text, FormatText must return the same text, in lower case and without
+// leading zeros. If it refuses a text, the reported error must be in the text. ParseTypeText may
+// differ from ParseText only for decimal numbers.
 
 #include <charconv>
 

@@ -22,8 +22,8 @@ using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
                              uint64_t raw[kBatchLength]) noexcept;
 
-// Sets permuted[i] = Feistel53::Permute(key, numbers[i]) for each i, or Unpermute. `numbers` and
-// `permuted` may be the same array.
+// Applies Feistel53::Permute or Unpermute: sets permuted[i] to the result for numbers[i]. `numbers`
+// and `permuted` may be the same array.
 using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kBatchLength],
                              uint64_t permuted[kBatchLength]) noexcept;
 

@@ -212,12 +212,13 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates the lock's file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Whether this process holds the window lock, and whether it is a postmaster without children.
+    // Return whether this process holds the window lock, and whether it is a postmaster that has no
+    // children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// The other processes make these calls, too.
+// Lists further calls, which only processes other than the postmaster make.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
