@@ -35,8 +35,7 @@ KeySchedule ExpandKey(const Key& key) noexcept;
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept;
 uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 
-// Reads a key of exactly 32 hexadecimal digits in either case. On failure returns false and leaves
-// *key unchanged.
+// Reads a key of 32 hexadecimal digits in either case. A failure leaves *key unchanged.
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake

@@ -23,8 +23,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Bytes / 2 blocks, with one vector for each word. The words x and y of the left and right branch
-// are those of cipher.cpp.
+// Holds Bytes / 2 blocks: one vector for each word of both branches (cipher.cpp).
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;

@@ -52,8 +52,7 @@ bool IsPrefix(const char* text, size_t length) noexcept;
 // Returns the length of a text's prefix, without the separating _. Returns 0 if there is no prefix.
 size_t PrefixLength(const char* text, size_t length) noexcept;
 
-// Reads the type's binary form, whose most significant byte comes first. Returns false if `length`
-// is not kBinaryBytes.
+// Reads the type's binary form, most significant byte first. Returns false for a wrong length.
 inline constexpr size_t kBinaryBytes = 8;
 bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
 

@@ -6,8 +6,8 @@
 // So the raw numbers of one tick and node id are consecutive, and the generator counts in raw
 // numbers. The identifier has each field at the position that the layout defines.
 //
-// The unit of a tick divides one second, and every second begins with a tick. So a tick never spans
-// two seconds.
+// The unit of a tick divides one second, and every second begins with a tick. So no tick spans two
+// seconds.
 //
 // Raw numbers are unsigned, because a Randflake timestamp sets the top bit of 64 from 2041 on.
 
@@ -109,8 +109,7 @@ struct Layout {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // Returns an instant's tick. It is negative before the epoch, and above max_timestamp() after
-    // the layout's last tick.
+    // Returns an instant's tick. It is negative before the epoch, and can exceed max_timestamp().
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};
@@ -143,8 +142,8 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 
 // The constants are those of the reference implementation, gosuda/randflake. The seconds run from
 // 2024-10-27 03:33:20 UTC to 2058-11-05 17:10:23. In searches and partition bounds, the lowest
-// number of a second stands for the second itself. Every user can see its identifier there, so no
-// server issues it.
+// number of a second stands for the second itself. Users see its identifier, so no server issues
+// it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

@@ -1,5 +1,4 @@
-// Parses the text of a layout: a name, or a description, which lists the fields from the top bit
-// down and the epoch:
+// Parses the text of a layout: a name, or a list of the fields from the top bit down and the epoch:
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //

@@ -212,8 +212,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates the lock's file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the window lock, and whether it is a postmaster that has no
-    // children.
+    // Return whether this process holds the window lock, and whether it has no children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -317,8 +316,8 @@ public:
 
     // Opens the window, moves its end, or continues under the next lease or another range of static
     // node ids, as the clock requires. Does nothing while another process has the lock. Returns
-    // true if this or another process changed the window, so that the caller tries again. Only
-    // outside recovery.
+    // true if any process changed the window, so that the caller tries again. Only outside
+    // recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -872,8 +871,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // A coordinator's report from before the server could read the state is newer than the
-        // state.
+        // A coordinator's report from before the server read the state is newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -923,8 +921,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // With the directory's lock, the next postmaster knows whether this one's processes still
-        // run.
+        // With the directory's lock, the next postmaster knows whether these processes still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;

@@ -3,8 +3,8 @@
 // A slot is one atomic word: the last raw number reserved under one node id. While the slot keeps
 // its node id, the word only grows. So only one compare-and-swap moves the word past a given
 // number, and its process has reserved this number. The window is a half-open range of seconds
-// [start, end) that this server owns for its node ids. The generator reserves only numbers of these
-// seconds.
+// [start, end) that this server owns for its node ids. The generator reserves only numbers of the
+// window.
 //
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
@@ -26,8 +26,7 @@
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
 // back in time, this word could equal a word of a former window, and a Reserve that paused since
-// then would succeed. So ChangeWindow refuses a window that starts before earliest() of the last
-// window.
+// then would succeed. So ChangeWindow refuses a start before earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // slot's word before the next window is later than every word that the slot had before.
@@ -232,8 +231,7 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 // Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
 // 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
 // layout can, or if `next` starts before earliest(), closes the window and returns false. Only one
-// process may call this at a time. The server must never have had `next` with these node ids
-// before.
+// process may call this at a time. The server must never have had `next` with these node ids.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

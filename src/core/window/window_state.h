@@ -67,8 +67,7 @@ struct WrittenEnd {
 };
 
 // Distinguishes a file from its copies: a copy has another inode, or an inode of another birth
-// time. A restart of the machine can change device numbers, so they count only if the file system
-// has no birth times.
+// time. A restart of the machine can change device numbers. They count only without birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -376,8 +375,7 @@ struct Start {
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
 // from the present. If the wall clock was ahead at the start and set back since, the hold-off by
-// the
-// wall clock counts from the present too, because other servers stopped before the start.
+// the wall clock counts from the present too, because other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -401,7 +399,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // other servers used. By the uptime, it lasts long enough for another server's proof, whatever the
 // wall clock does. The operator may set the clock back after the hold-off. So no later window
 // begins before the second at which the hold-off ended (WindowState::floor), until another
-// postmaster starts.
+// postmaster.
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server started after this stop and held off. So no other server has issued anything if less than
@@ -450,8 +448,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server. Other servers' identifiers set a second bound. With static node ids, the secret
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of the last lease, because the coordinator grants no lease of later seconds under
-// another secret. So a server that lacked the secret, and therefore lost its lease, can still add
-// it.
+// another secret. So a server that lost its lease for lack of the secret can still add it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

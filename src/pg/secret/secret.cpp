@@ -85,8 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// In the functions below, `level` is FATAL or ERROR. Callers close the file and wipe its text
-// first.
+// Below, `level` is FATAL or ERROR. Callers close the file and wipe its text first.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");

@@ -8,8 +8,7 @@
 #include "pg/memory/shmem.h"
 
 // Returns the decode horizon: this server's secrets decode all identifiers made before this second.
-// kNoSecond means that the server knows of no missing secret. The caller must not hold the window
-// lock.
+// kNoSecond means that the server knows of no missing secret. Takes the window lock.
 randflake::Second secrets_read_decode_horizon();
 static inline randflake::Second secrets_decode_horizon() {
     const randflake::Second second{shared->decode_horizon.load(std::memory_order_relaxed)};

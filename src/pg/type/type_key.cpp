@@ -542,8 +542,7 @@ Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     return btint8sortsupport(fcinfo);
 }
 
-// Tells PostgreSQL that equal values have the same bytes. Refuses to build an index over values of
-// another secret.
+// Equal values have the same bytes. Refuses to build an index over values of another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

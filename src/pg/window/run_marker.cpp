@@ -2,8 +2,7 @@
 // directory's identity. It survives a stop of the server, but no reboot. It counts only on a tmpfs,
 // because a disk could be rolled back together with the directory. Without a marker, a start only
 // waits randflake.max_clock_skew, so containers may safely have different markers. Another user may
-// create an object of this name, so opening it never blocks on a FIFO, and shm_open() follows no
-// link.
+// create an object of this name: opening it blocks on no FIFO and follows no link.
 
 #include "pg/window/run_marker.h"
 
