@@ -4,8 +4,7 @@
 // At any time the window's end advances, ChangeWindow replaces the window and its node ids,
 // SealWindow ends the window early, or the server crashes and loses its shared memory. ChangeWindow
 // also gets requests that it must refuse. All calls interleave in every order, one shared operation
-// at a time (explorer_replay.h). One or two layouts share the window, and each layout has its own
-// slots.
+// at a time (explorer_replay.h). One or two layouts, each with its slots, share the window.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
 // and never gives the slots the same second of a node id twice. It checks in every state:

@@ -197,8 +197,7 @@ private:
         FailWrites(i);
     }
 
-    // Sometimes crashes a server after a failed write, and rolls the disk back to the write's
-    // result.
+    // Sometimes crashes a server after a failed write, and restores the disk of that write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -246,8 +245,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator notes the failed file's last secret. StopInTime checks the servers before it
-        // begins.
+        // The operator notes the failed file's last secret. StopInTime acts before it begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -305,8 +303,7 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // `other` may be a hard-linked copy of this server that has resumed this server's own
-        // lease.
+        // `other` may be a hard-linked copy of this server that has resumed its lease.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
@@ -567,8 +564,7 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // The server must refuse a secret for a past second, even if its clock is set during
-            // the reload.
+            // A server refuses a secret for a past second, even if its clock is set now.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -805,8 +801,7 @@ private:
                 return false;
         return has_static();
     }
-    // Returns how far to set a clock back, usually into seconds that a server of the machine has
-    // used.
+    // Returns how far to set a clock back, usually into seconds that a server there has used.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;

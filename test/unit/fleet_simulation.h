@@ -7,16 +7,14 @@
 // also becomes a standby, is promoted, rolled back to a snapshot, rewound, damaged, or moved to
 // another machine. Requests and answers arrive late or never. A connection breaks while a
 // transaction commits or aborts. Coordinators stop, and a replica that lacks transactions or an old
-// copy takes over (lease_cluster.h). Operators close, move and recreate coordinators, purge leases
-// and change pools.
+// copy takes over (lease_cluster.h). Operators close, move and recreate coordinators.
 //
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
-// withdraw it. Leasing servers get secrets early, late or never, or have a secret that the others
-// never get.
+// withdraw it. Leasing servers get secrets early, late or never, or have a secret of their own.
 //
 // Clocks step. In fleets whose servers take over node ids, a clock is set back far only after the
 // static servers on its machine have opened their first windows. It is correct again before another
-// server of the machine starts. Operators fulfil the duties in Operation. lease_ledger.h lists the
+// server of the machine starts. Operation lists the operator's duties, lease_ledger.h the
 // invariants.
 
 #pragma once

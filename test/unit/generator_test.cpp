@@ -176,8 +176,7 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.closed());
-    // A closed window keeps the end of the last open window, and the next window may not start
-    // earlier.
+    // The next window may not start before the end of the last open window.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
 }

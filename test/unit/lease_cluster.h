@@ -91,8 +91,8 @@ public:
     void TakeBackup() { backup_ = current_; }
 
     // Makes a complete replica, a replica that lacks the last transactions, or the backup take
-    // over. Without offset_ms, its clock is as far behind as allowed. Returns whether the backup
-    // took over.
+    // over. Without offset_ms, its clock is as far behind as allowed. Returns whether it was the
+    // backup.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));

@@ -1,8 +1,7 @@
 // Checks the simulation's invariants from all grants and all used numbers. Each start of shared
 // memory counts as another server. The invariants are:
 // - A second of a node id belongs to at most one grant, unless the grant gives it back.
-// - A leasing server uses only numbers in its own grants. Another server uses no number in a grant
-//   of a running server.
+// - A leasing server uses only numbers in its own grants. Other servers use no numbers in them.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - Where secrets change, no identifier is issued twice, and each identifier decodes to its number.
 // - No server takes a lease that ends later than the server requested, by its own clock.
@@ -120,8 +119,7 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id. No other
     // server may have used the second. Under leases, the server or an earlier start of it that has
-    // ended needs a grant of the second. With static node ids, no other running server may have a
-    // grant of it.
+    // ended needs a grant of the second. With static node ids, no other running server may.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

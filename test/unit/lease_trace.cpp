@@ -25,8 +25,7 @@
 //   dump           place of a state that a dump restores into a new extension
 //
 // If the coordinator refuses a call because of the holder's secrets, the answer is the first second
-// of the missing secret. Most clocks and arguments are plausible, and many are one second from a
-// rule's limit.
+// of the missing secret. Most clocks and arguments are plausible, many a second from a limit.
 
 #include <array>
 #include <cstdio>
@@ -302,8 +301,7 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // Runs act(&answer), which returns whether it succeeds, in a transaction of a holder with this
-    // chain.
+    // Runs act(&answer), which returns whether it succeeds, in a holder's transaction.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
@@ -396,8 +394,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The holder names the chain of the coordinator's record, of its own request, or another
-        // one.
+        // The holder names the chain of the coordinator's record, of its request, or another.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();

@@ -1,7 +1,6 @@
 // Runs random schedules of three sessions with seconds of eight numbers, and checks that no number
 // is used twice and no second is opened twice. Sessions pause and end at any point. Servers crash,
-// and standbys that lack WAL are promoted. Node ids move to servers with lost, old or intact
-// sequences.
+// and standbys that lack WAL are promoted. Node ids move to servers with lost or old sequences.
 
 #include "sequence_server.h"
 
@@ -100,8 +99,7 @@ private:
         }
     }
 
-    // Configures a server with intact, restored or new sequences. All calls of sessions begin
-    // again.
+    // Configures a server with intact, restored or new sequences. All sessions begin again.
     void TakeOver() {
         if (!rules_.takes_over)
             return;

@@ -1065,8 +1065,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts the directory's earlier use too, so the mutant overwrites the
-            // release.
+            // Server::Seal counts earlier use too, so the mutant overwrites the release.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }

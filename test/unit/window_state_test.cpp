@@ -1,5 +1,4 @@
-// Tests the window file: its bytes, its ends for ranges of node ids, and starts and reloads with
-// it.
+// Tests the window file: its bytes, its ends of ranges of node ids, starts and reloads.
 
 #include <gtest/gtest.h>
 
@@ -268,8 +267,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, so its range overlaps no other
-                    // range.
+                    // A leasing server starts without node ids, so its range overlaps none.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
