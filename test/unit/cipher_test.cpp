@@ -1,5 +1,5 @@
-// Tests the ciphers SPARX-64/128 and SipHash-2-4, the permutation of 53-bit numbers, the parser of
-// keys, and that every vector path of this processor gives the bits of the scalar cipher.
+// Tests the ciphers SPARX-64/128 and SipHash-2-4, the permutation of 53-bit numbers, and the parser
+// of keys. Checks that every vector path of this processor returns the bits of the scalar cipher.
 
 #include <gtest/gtest.h>
 
@@ -196,7 +196,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Encrypts batches whose numbers carry from each 16-bit word into the next, and wrap around.
+// Encrypts batches of consecutive numbers in which a carry passes each 16-bit word, or the top bit.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);

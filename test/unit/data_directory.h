@@ -17,7 +17,7 @@ using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
-    bool recovers = false;                   // standby.signal or recovery.signal is there
+    bool recovers = false;                   // standby.signal or recovery.signal exists
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
     // The run that wrote `window` tolerated at most this difference of clocks.
@@ -74,7 +74,7 @@ private:
     int64_t booted_at_ms_ = 0;
     int64_t offset_ms_ = 0;
     std::map<Key, uint64_t> marked_;
-    std::map<Key, int64_t> locked_;  // by this server
+    std::map<Key, int64_t> locked_;  // by files: the server that locks each
 };
 
 }  // namespace randflake::simulation

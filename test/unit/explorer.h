@@ -1,10 +1,10 @@
 // Explores all events that can happen to a server's slots, with fields of at most four bits.
 //
 // Backends call Reserve on any slot for any count of numbers. Each clock reading may show any tick.
-// At any time the window's end advances, ChangeWindow replaces the window and its node ids,
-// SealWindow ends the window early, or the server crashes and loses its shared memory. ChangeWindow
-// also gets requests that it must refuse. All calls interleave in every order, one shared operation
-// at a time (explorer_replay.h). One or two layouts, each with its slots, share the window.
+// The window's end may advance, ChangeWindow may replace the window and its node ids, SealWindow
+// may end the window early, or the server may crash and lose its shared memory. ChangeWindow also
+// gets requests that it must refuse. Calls interleave in every order, one shared operation at a
+// time (explorer_replay.h). One or two layouts, each with its own slots, share the window.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
 // and never gives the slots the same second of a node id twice. It checks in every state:
@@ -34,13 +34,13 @@ struct Scenario {
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
-    // With `ranges`, a window has one range of node ids. The server seals the window before it
-    // enters the next range, whose window may begin at an earlier second.
+    // If true, each window is for one of several ranges of node ids. The server seals the window
+    // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // Merges calls that behave alike from here on: calls before the same compare-and-swap, and a
-    // retry with a first attempt. This is valid because Reserve keeps nothing from a lost attempt.
-    // NothingMerged in explorer_test.cpp checks this for calls that lose once.
+    // If true, merges states whose calls behave alike from here on: calls before the same
+    // compare-and-swap, and a retry with a first attempt. This is valid because Reserve keeps
+    // nothing from a lost attempt. The test NothingMerged checks this if a call loses one swap.
     bool merge = true;
 };
 
@@ -50,8 +50,8 @@ struct Findings {
     size_t steps = 0;
 
     // These fields measure coverage. A search that reaches nothing would also find no violation.
-    std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
-    uint32_t outcomes = 0;                      // bit per Outcome
+    std::array<uint64_t, kMaxSets> reserved{};  // per set, a bit for each raw number
+    uint32_t outcomes = 0;                      // a bit for each Outcome
     uint32_t largest_reservation = 0;
     bool lost_swap = false;
     bool reserved_during_change = false;
@@ -116,7 +116,7 @@ public:
 
 private:
     void StepBackends(const State& state) {
-        const int first = kMaxBackends - scenario_.backends;  // the ones before stay idle
+        const int first = kMaxBackends - scenario_.backends;  // backends before it stay idle
         for (int i = first; i < kMaxBackends; i++) {
             const Call& call = state.backends[i];
             if (i > first && call == state.backends[i - 1])
@@ -316,7 +316,7 @@ private:
         search_.Visit(next);
     }
 
-    // Sorts the backends, of which only one has changed.
+    // Sorts the backends after one of them has changed, and visits the state.
     void VisitInOrder(State state) {
         for (int i = 1; i < kMaxBackends; i++)
             for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)
@@ -379,7 +379,7 @@ private:
     const Scenario scenario_;
     const int seconds_;
     const int window_;               // the window's cell
-    std::vector<Layout> layout_of_;  // of each cell before it
+    std::vector<Layout> layout_of_;  // the layout of each slot's cell
     Search<State> search_;
     std::map<std::tuple<uint8_t, uint8_t, int, Value, Value>, Call> representatives_;
     Findings findings_;

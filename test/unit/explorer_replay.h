@@ -74,7 +74,7 @@ public:
     static Operation First(Call&& call) {
         Trail nothing_seen;
         Replay replay(nullptr, &nothing_seen, 0);
-        replay.performed_.kind = OperationKind::kReadClock;  // performs no other
+        replay.performed_.kind = OperationKind::kReadClock;  // the call performs no other operation
         replay.Step([&] { call(&replay); });
         return replay.upcoming_;
     }
@@ -135,8 +135,8 @@ private:
     std::jmp_buf before_;
     Value* cells_;
     Trail* trail_;
-    size_t known_;         // replayed values of the trail, without those appended now
-    size_t position_ = 0;  // how many the call has replayed
+    size_t known_;         // values in the trail before this step
+    size_t position_ = 0;  // values that the call has replayed
     int clock_;
     bool read_clock_ = false;
     Operation performed_, upcoming_;

@@ -24,7 +24,7 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // The cache has an arrival's place half a ring later, so the search can prefetch its node.
+        // An arrival's place is in the cache half a ring later, so prefetch its node.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -114,7 +114,7 @@ private:
         }
     }
 
-    std::array<Arrival, 16> arrivals_{};  // a ring; the next one is the oldest
+    std::array<Arrival, 16> arrivals_{};  // a ring; the next entry is the oldest
     std::vector<Node> nodes_;
     std::vector<uint64_t> places_;  // their count is a power of two
     uint32_t current_ = 0, next_ = 0;

@@ -15,7 +15,7 @@
 namespace randflake::explorer {
 
 constexpr int kMaxSets = 2;
-constexpr int kMaxSlots = 2;  // of all sets together
+constexpr int kMaxSlots = 2;  // slots of all sets together
 constexpr int kMaxBackends = 3;
 constexpr int kMaxNodeIds = 4;
 constexpr Value kNothing = UINT16_MAX;
@@ -43,7 +43,7 @@ struct State {
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
-    std::array<uint8_t, kMaxNodeIds> earliest{};     // of a former range, by its first node id
+    std::array<uint8_t, kMaxNodeIds> earliest{};     // per first node id of a former range
     std::array<Call, kMaxBackends> backends{};       // sorted, since they are alike
     Call change;                                     // a change or seal of the window
 };

@@ -47,7 +47,7 @@ struct Case {
     uint32_t most_wanted;
     int seconds = 4;
     bool merge = true;
-    bool refused_change = false;  // must also be covered
+    bool refused_change = false;  // the search must also see this
     bool ranges = false;
 };
 
@@ -66,7 +66,8 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// Like Randflake, never uses sequence 0 of node id 0. One sequence bit leaves one number per tick.
+// Returns a layout that, like Randflake's, never uses sequence 0 of node id 0. With one sequence
+// bit, one number per tick remains.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,

@@ -38,7 +38,7 @@ const BrokenRule kBrokenRules[] = {
     {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 11490},
     {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
     {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
-    // Either of these rules alone stops nearly all renewals that the other one stops.
+    // Each of these two rules stops nearly all renewals that the other rule stops.
     {"NoExclusionConstraintAndRenewalsOfNodeIdsThatALaterLeaseHad",
      {.rules = {.renew_unless_followed = false, .exclusion = false}}},
 

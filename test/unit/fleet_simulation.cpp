@@ -58,7 +58,7 @@ private:
     // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A site has one coordinator. `pool` is what its operator wants.
+    // A site has one coordinator. `pool` contains the node ids that its operator wants.
     struct Site {
         Cluster cluster;
         std::optional<NodeRange> pool;  // empty: the pool is closed
@@ -66,7 +66,7 @@ private:
     };
 
     struct Message {
-        int64_t server;  // waits for the answer, perhaps no longer
+        int64_t server;  // waits for the answer, or has stopped waiting
         uint64_t ticket;
         size_t site;
         Request request;
@@ -197,7 +197,7 @@ private:
         FailWrites(i);
     }
 
-    // Sometimes crashes a server after a failed write, and restores the disk of that write.
+    // Sometimes crashes a server after a failed write, and restores the write's result on disk.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -213,7 +213,7 @@ private:
         }
     }
 
-    // Takes a step of a process that does not generate numbers.
+    // Takes a step of a process that generates no numbers.
     void StepOthers(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.stopping())
@@ -245,7 +245,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator notes the failed file's last secret. StopInTime acts before it begins.
+        // The operator notes the failed file's last secret, so StopInTime stops the servers in time.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -303,7 +303,7 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // `other` may be a hard-linked copy of this server that has resumed its lease.
+        // `other` may be this server's hard-linked copy that has resumed this server's lease.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
@@ -324,7 +324,7 @@ private:
         const auto which =
             static_cast<size_t>(random_.Between(0, static_cast<int64_t>(messages_.size()) - 1));
         Message& message = messages_[which];
-        if (!random_.OneIn(12)) {  // else it is lost
+        if (!random_.OneIn(12)) {  // otherwise the message is lost
             if (!message.answered && Up(sites_[message.site])) {
                 message.answer = Execute(&sites_[message.site].cluster, message.request);
                 message.answered = true;
@@ -418,7 +418,7 @@ private:
         return secrets;
     }
 
-    // Makes a secret that begins between from - before and from + later.
+    // Returns a secret that begins between from - before and from + later.
     SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
         const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
                                          SecondsEnd(scenario_.layout) - 1);
@@ -438,7 +438,7 @@ private:
                    : agreed_;
     }
 
-    // Returns a file for a leasing server, which may lack secrets or have wrong ones.
+    // Returns a file for a leasing server. The file may lack secrets, or have wrong secrets.
     SecretRecords AnyFile(const SimulatedServer& server) {
         const int64_t chance = random_.Between(0, 14);
         SecretRecords file = GoodFile();
@@ -454,7 +454,7 @@ private:
     }
 
     // Returns a file that a start must refuse, because a secret of used seconds is missing or
-    // begins at another second. Before a second secret is used, returns the right file.
+    // begins at another second. As long as only one secret was used, returns the correct file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -564,7 +564,7 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // A server refuses a secret for a past second, even if its clock is set now.
+            // The server must refuse a secret for a past second, even if its clock is set now.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -574,7 +574,7 @@ private:
                        << LastFrom(file).count << '\n';
     }
 
-    // Before a secret's first second, stops the static servers that disagree about it.
+    // Before a secret begins, stops the static servers that disagree about that secret.
     void StopInTime() {
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
@@ -632,7 +632,7 @@ private:
         return true;
     }
 
-    // Returns whether a running server other than `except` has static node ids among these.
+    // Returns whether a running server other than `except` uses some of these node ids statically.
     bool UsedStatically(const NodeRange& nodes, int64_t except) const {
         for (const SimulatedServer& server : servers_)
             if (server.role() != except && server.generates() && !server.settings().leases &&
@@ -801,7 +801,7 @@ private:
                 return false;
         return has_static();
     }
-    // Returns how far to set a clock back, usually into seconds that a server there has used.
+    // Returns how far to set a clock back, usually into seconds used by the machine's servers.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;
@@ -959,7 +959,7 @@ private:
             const DataDirectory& source = servers_[PickServer()].directory();
             if (source.system_identifier != directory.system_identifier)
                 return;
-            directory.window = source.window;  // pg_rewind
+            directory.window = source.window;  // as pg_rewind does
             directory.largest_skew_ms = source.largest_skew_ms;
             directory.timeline = source.timeline;
             findings_.rewinds++;
@@ -1129,7 +1129,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // Returns the last node ids of a server. A server that uses them statically stops first.
+    // Returns the node ids that a random server used last, and stops it if they are static.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
@@ -1160,7 +1160,7 @@ private:
         return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
     }
 
-    // Replaces a coordinator that is lost or closed by a new coordinator.
+    // Creates a new coordinator in place of a lost or closed coordinator.
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost           ? *site->pool
@@ -1169,7 +1169,7 @@ private:
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
             return;
-        // An operator drops a coordinator beside static node ids only after its leases have ended.
+        // A coordinator on a server with static node ids is dropped only after its leases end.
         if (site->host != kNobody &&
             std::any_of(site->cluster.coordinator().leases().begin(),
                         site->cluster.coordinator().leases().end(),
@@ -1194,7 +1194,7 @@ private:
             Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
-    // Moves a coordinator by a dump to the other site, whose pool must be closed.
+    // Dumps a coordinator and restores it at the other site, whose pool must be closed.
     void Move(Site* from) {
         if (sites_.size() < 2 || !from->pool)
             return;
@@ -1211,7 +1211,7 @@ private:
         });
         ServeHost(*to);
         if (UsedStatically(nodes, to->host))
-            return;  // this server was exempt at the former site
+            return;  // at the former site, this server could use them
         Configure(to, nodes);
         findings_.moved_coordinators++;
         Trace() << "coordinator moved to " << to - sites_.data() << '\n';
@@ -1225,26 +1225,26 @@ private:
     std::vector<Machine> machines_;
     std::vector<Site> sites_;
     std::deque<SimulatedServer> servers_;
-    std::vector<DataDirectory> snapshots_;          // per server
-    std::vector<bool> rolls_back_;                  // per server, soon
-    NodeRange static_nodes_;                        // that servers use
-    std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
-    int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
-    int64_t longest_advance_ms_;                    // of the time, once in a while
+    std::vector<DataDirectory> snapshots_;  // per server
+    std::vector<bool> rolls_back_;          // per server, whether its disk is soon rolled back
+    NodeRange static_nodes_;                // node ids for static use
+    std::vector<int64_t> free_at_;          // per node id, when its leases end, in Unix seconds
+    int64_t coordinator_trouble_, server_trouble_;  // happens in one of so many steps
+    int64_t longest_advance_ms_;                    // of the true time, in one step
     bool restless_clocks_;
     bool skew_stays_ = false;
-    bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
-    int64_t leases_one_in_;       // starts, where there are static node ids
-    int64_t secrets_one_in_ = 0;  // steps, where secrets change
-    // Coordinators have the secrets agreed_. times_ has the first seconds of secrets for which
-    // StopInTime must still check the servers.
+    bool set_back_far_ = false;   // clocks; servers then have several ranges of node ids
+    int64_t leases_one_in_;       // beside static node ids, one start in so many leases
+    int64_t secrets_one_in_ = 0;  // one step in so many changes secrets
+    // agreed_ contains the secrets of the coordinators. times_ contains the first seconds of
+    // secrets for which StopInTime must still check the servers.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;
     uint64_t fingerprints_ = 1;
     ptrdiff_t last_open_ = 0;      // the site whose pool was open last
-    std::vector<uint64_t> asked_;  // per server, what it waits for
-    std::vector<size_t> site_of_;  // per server, whom it asks
+    std::vector<uint64_t> asked_;  // per server, the ticket of its last request
+    std::vector<size_t> site_of_;  // per server, the site that it asks
     std::vector<Message> messages_;
     uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
     int64_t births_ = 0;

@@ -1,20 +1,20 @@
 // Simulates servers with static or leased node ids, coordinators, and the network between them. The
 // seed decides the order of all events.
 //
-// Servers crash or lose their shared memory. They stop, and restart with the same node ids, other
-// node ids or leases. Servers and single backends pause between any two shared operations or writes
-// to the disk. Machines boot. Data directories are copied, even from running servers. A directory
-// also becomes a standby, is promoted, rolled back to a snapshot, rewound, damaged, or moved to
-// another machine. Requests and answers arrive late or never. A connection breaks while a
-// transaction commits or aborts. Coordinators stop, and a replica that lacks transactions or an old
-// copy takes over (lease_cluster.h). Operators close, move and recreate coordinators.
+// Servers stop, crash or lose their shared memory, and restart with the same node ids, other node
+// ids or leases. Servers and backends pause between any two shared operations or disk writes.
+// Machines boot. A data directory is copied, even from a running server, becomes a standby, is
+// promoted, rolled back to a snapshot, rewound, damaged, or moved to another machine. Requests and
+// answers arrive late or never. A connection breaks while a transaction commits or aborts. An old
+// copy, or a replica that lacks transactions, replaces a coordinator (lease_cluster.h). Operators
+// close, move and recreate coordinators, purge leases and change pools.
 //
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
-// withdraw it. Leasing servers get secrets early, late or never, or have a secret of their own.
+// withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
-// Clocks step. In fleets whose servers take over node ids, a clock is set back far only after the
-// static servers on its machine have opened their first windows. It is correct again before another
-// server of the machine starts. Operation lists the operator's duties, lease_ledger.h the
+// Clocks step. Where servers take over node ids, a clock is set back far only after the static
+// servers on its machine have opened their first windows. The clock is correct again before another
+// server of the machine starts. Operation lists the operators' duties, and lease_ledger.h lists the
 // invariants.
 
 #pragma once
@@ -32,25 +32,25 @@ namespace randflake::simulation {
 enum class Fleet {
     kLeases,        // servers lease from one coordinator; clocks show anything
     kEverything,    // all events; clocks differ by less than the tolerance
-    kTwoNodeIds,    // the same with static servers on two node ids
+    kTwoNodeIds,    // as kEverything, with static servers on two node ids
     kOneDirectory,  // one data directory, static or leased; clocks show anything
 };
 
 // Lists duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
 struct Operation {
-    // Operators use leased node ids as static node ids only after they have become free.
+    // Operators use leased node ids statically only after these node ids have become free.
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators declare that a failover lost nothing only if it lost nothing.
+    // Operators declare that a failover lost no transaction only if this is true.
     bool says_what_is = true;
-    // Operators take static node ids out of the pool before its own server stops using them.
+    // Before a coordinator's server gives up static node ids, operators take them out of the pool.
     bool takes_own_nodes_out = true;
     // Operators keep the differences of clocks below the tolerated difference.
     bool clocks_agree = true;
-    // Operators stop a static server before a second where its secrets differ from the agreed ones.
+    // Operators stop a static server before its secrets begin to differ from the agreed secrets.
     bool stops_in_time = true;
     // Operators add a new secret at each coordinator.
     bool adds_everywhere = true;
@@ -63,16 +63,16 @@ struct Scenario {
     Layout numbers = layout;  // for the servers' numbers
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
-    bool identity_has_birth = true;  // an older copy in a coordinator's place has another
-    bool made_in_place = true;       // a coordinator may be recreated in the last one's place
+    bool identity_has_birth = true;  // so an older copy has another identity
+    bool made_in_place = true;       // a new coordinator may replace the last in its place
     bool only_failovers = false;     // coordinators have only failovers and backups
-    bool only_pool_changes = false;  // coordinators have only these
-    bool loses_nothing = false;      // some failovers do, and operators say so
+    bool only_pool_changes = false;  // coordinators have only pool changes
+    bool loses_nothing = false;      // some failovers lose nothing, and operators say so
     bool skew_stays = false;         // the tolerated difference of clocks does not change
-    bool changes_settings = false;   // of servers, between a stop and an immediate start
-    bool set_back_far = false;       // clocks of servers with several ranges, sometimes
-    bool rotates = false;            // secrets change; numbers are of seconds then
-    Mutant mutant{};                 // a rule of servers
+    bool changes_settings = false;   // changes settings between a stop and a prompt start
+    bool set_back_far = false;       // sets back clocks of servers with several ranges
+    bool rotates = false;            // secrets change, and numbers count seconds
+    Mutant mutant{};                 // the rule that servers break
     Operation operation{};
     int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
@@ -80,7 +80,7 @@ struct Scenario {
 
 // These counts show the coverage, because a simulation without events finds no violation.
 struct Findings : ServerEvents, Handovers {
-    std::string violation;  // empty, or the first one
+    std::string violation;  // the first violation, or empty
     int step = 0;           // the step of the violation
 
     size_t numbers = 0, narrow_numbers = 0;
@@ -88,7 +88,7 @@ struct Findings : ServerEvents, Handovers {
     size_t unclear = 0;  // answers that are no grant although the coordinator made one
     size_t failovers = 0, restores = 0, lost_transactions = 0, nothing_lost = 0;
 
-    size_t set_back = 0;  // clocks, far enough to leave a range of node ids
+    size_t set_back = 0;  // clocks, so far that servers change their range of node ids
     size_t skew_changes = 0;
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
@@ -98,11 +98,11 @@ struct Findings : ServerEvents, Handovers {
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
 
-    size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // by the operator
-    size_t stopped_in_time = 0;                                   // servers
+    size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // secrets, by the operator
+    size_t stopped_in_time = 0;                       // servers, before their secrets differ
     size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
     size_t told_to_stop = 0;                          // holders refused because of a secret
-    size_t lost_secrets = 0;                          // with shared memory
+    size_t lost_secrets = 0;                          // lost with the shared memory
     size_t issued = 0;
 
     Findings& operator+=(const Findings& other);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh FILTER SHARDS PROGRAM...: runs the tests that match FILTER, each PROGRAM in at most SHARDS
-# parts. RUNNER is the command that runs a program, and LISTER the one that lists its tests.
+# parts. RUNNER is the command that runs a program, and LISTER is the command that lists its tests.
 
 set -euo pipefail
 . ../../scripts/lib.sh
