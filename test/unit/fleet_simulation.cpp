@@ -245,7 +245,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator notes the failed file's last secret, so StopInTime stops the servers in time.
+        // The operator notes the failed file's last secret, so StopInTime stops servers in time.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
