@@ -67,7 +67,7 @@ TEST(LayoutText, Description) {
               Format(layout));
 }
 
-// An identifier has its fields in the order of the text.
+// An identifier contains its fields in the order of the text.
 TEST(LayoutText, EveryOrder) {
     const char* fields[] = {"time=30:1s", "node=17", "sequence=10"};
     for (const auto& [a, b, c] :
@@ -112,7 +112,7 @@ TEST(LayoutText, Epochs) {
 }
 
 TEST(LayoutText, Edges) {
-    // These layouts have the longest and the shortest field of time.
+    // These layouts have the widest and the narrowest field of time.
     EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
     EXPECT_EQ(Parsed("time=1:1s, node=31, sequence=31, epoch=0").bits(), 63);
     EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:1000ms, epoch=0")),

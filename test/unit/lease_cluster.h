@@ -1,9 +1,9 @@
 // Models a coordinator in the simulation of leases, with its clock and with the replicas and
 // backups that can replace it.
 //
-// The model makes the same assumptions as the extension script. A replaced coordinator grants no
-// more leases. When a coordinator committed a transaction that its successor lacks, its clock was
-// at most max_clock_skew ahead of the successor's clock. Otherwise clocks may show any time.
+// The model and the extension script assume the same. A replaced coordinator grants no more leases.
+// If a coordinator committed a transaction that its successor lacks, the coordinator's clock was at
+// most max_clock_skew ahead of the successor's clock. Otherwise clocks may show any time.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace randflake::simulation {
 
 // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it gives the
-// same numbers with every library. The library's engine takes a third of the simulation's time.
+// same numbers with every library. The standard engine takes a third of the simulation's time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}
@@ -39,7 +39,7 @@ private:
 
 class Cluster {
 public:
-    static constexpr uint64_t kFirst = 1;  // identity
+    static constexpr uint64_t kFirst = 1;  // the first identity
 
     // `true_ms` is the true time, which no clock shows. With identity_has_birth, an older copy that
     // is restored in a coordinator's place has another identity.
@@ -90,9 +90,9 @@ public:
 
     void TakeBackup() { backup_ = current_; }
 
-    // Makes a complete replica, a replica that lacks the last transactions, or the backup take
-    // over. Without offset_ms, its clock is as far behind as allowed. Returns whether it was the
-    // backup.
+    // Replaces the coordinator by a complete replica, a replica that lacks the last transactions,
+    // or the backup. Without offset_ms, the successor's clock is as far behind as allowed. Returns
+    // true if the successor is the backup.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
@@ -129,7 +129,7 @@ private:
 
     struct State {
         Coordinator coordinator;
-        std::set<int> transactions;  // the known ones, as indexes of clocks_
+        std::set<int> transactions;  // known transactions, as indexes of clocks_
     };
 
     void TakePlace() {
@@ -147,13 +147,13 @@ private:
     State current_;
     State backup_;
     std::deque<State> replicas_;
-    std::vector<int64_t> clocks_;  // the clock at each transaction, for good
+    std::vector<int64_t> clocks_;  // the clock at each transaction, kept after failovers
     int64_t skew_;
     bool identity_has_birth_;
     const int64_t* true_ms_;
     Random* random_;
     int64_t offset_ms_ = 0;
-    int64_t earliest_ = 0;  // the least time that the clock may show
+    int64_t earliest_ = 0;  // the earliest time that the clock may show
     uint64_t identity_;
     bool up_ = true;
     bool knows_all_ = true;

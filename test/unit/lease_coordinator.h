@@ -44,39 +44,39 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
 
 // Each rule can be switched off, and fleet_mutants_test.cpp shows that the coordinator needs it.
 struct CoordinatorRules {
-    bool wait_for_mark = true;          // leases from the mark on are not granted before it
+    bool wait_for_mark = true;          // grants wait until the clock reaches the mark
     bool start_from_mark = true;        // no lease starts below the high-water mark
-    bool purge_raises_mark = true;      // beyond what it removes
+    bool purge_raises_mark = true;      // beyond the leases that the purge deletes
     bool knows_where_made = true;       // the first grant may have had a predecessor
     bool creation_counts = true;        // a new coordinator may have a predecessor
     bool hold_off = true;               // another coordinator granted last: raise the mark ...
     bool hold_off_for_skew = true;      // ... by the difference of clocks too ...
     bool hold_off_for_renewals = true;  // ... and by what a renewal may add
-    bool longest_lease = true;          // none is granted for longer than max_duration from now
-    bool bounded_renewal = true;        // none is renewed to an end beyond the bound
-    bool renew_before_end = true;       // the holder's end must not be over ...
+    bool longest_lease = true;          // no lease ends later than max_duration from now
+    bool bounded_renewal = true;        // no renewal ends later than the bound
+    bool renew_before_end = true;       // the lease has not ended for its holder ...
     bool renew_margin = true;           // ... even by a differing clock, right after a takeover
     bool renew_keeps_end = true;        // a renewal takes nothing away from the holder
     bool renew_unless_followed = true;  // no renewal once a later lease has had its node ids
     bool own_incarnation = true;        // renewals and releases name the incarnation
-    bool own_role = true;               // and come from the role of the grant
+    bool own_role = true;               // they also come from the role of the grant
     bool exclusion = true;              // the constraint on the table
-    bool own_nodes = true;              // never leases those of the coordinator's own server
+    bool own_nodes = true;              // never leases node ids of the coordinator's server
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
-    bool reopening_waits = true;        // another one may have leased while the pool was closed
-    bool raises_holds = true;           // for greater values, as long as the wait lasts
-    bool closed_counts = true;          // also for those in force while the pool was closed
-    bool lost_nothing_once = true;      // the operator's word ends the wait for one takeover ...
-    bool lost_nothing_ends = true;      // ... and for no later one ...
-    bool lost_nothing_clocks = true;    // ... down to the difference of clocks
-    bool promoted_once = true;          // since the last change of the pool
-    bool never_leased_keeps = true;     // node ids that were added may have been static
-    bool stops_grants = true;           // at the first differing secret ...
-    bool stops_renewals = true;         // ... and renewals
-    bool stops_at_missing = true;       // that is, one that the holder lacks ...
-    bool stops_at_unknown = true;       // ... or the coordinator
-    bool secrets_after_leases = true;   // no change of secrets that leases may reach ...
-    bool secrets_after_mark = true;     // ... or unknown leases
+    bool reopening_waits = true;        // another coordinator may have leased while closed
+    bool raises_holds = true;           // greater settings extend waits that still last
+    bool closed_counts = true;          // also settings in force while the pool was closed
+    bool lost_nothing_once = true;      // the operator's word ends a wait for one takeover ...
+    bool lost_nothing_ends = true;      // ... and for no later takeover ...
+    bool lost_nothing_clocks = true;    // ... except for the difference of clocks
+    bool promoted_once = true;          // no other promotion since the last change of the pool
+    bool never_leased_keeps = true;     // the wait for added node ids continues
+    bool stops_grants = true;           // leases end at the first differing secret ...
+    bool stops_renewals = true;         // ... and so do renewals
+    bool stops_at_missing = true;       // a secret that the holder lacks counts as differing ...
+    bool stops_at_unknown = true;       // ... and so does a secret that the coordinator lacks
+    bool secrets_after_leases = true;   // secrets change only beyond the known leases ...
+    bool secrets_after_mark = true;     // ... and beyond unknown leases
 };
 
 enum class Refusal : uint8_t {
@@ -97,7 +97,7 @@ public:
         Incarnation incarnation;
         int64_t first_node_id, node_count;
         int64_t start, end;              // Unix seconds, half-open
-        int64_t granted_at, renewed_at;  // by the clock
+        int64_t granted_at, renewed_at;  // by the coordinator's clock
         bool released;
         SecretRecords chain;  // last named by the holder
     };
@@ -137,7 +137,7 @@ public:
         int64_t longest, widest;
     };
 
-    // The server with this identity creates the extension at `now`.
+    // Creates the extension at `now` on the server with this identity.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
                 uint64_t identity, int64_t now)
         : layout_(layout), rules_(rules), pool_(pool) {
@@ -301,7 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // After a later lease of some of these node ids, other holders may have leased the others.
+        // Once a later lease had some of these node ids, other leases may have had the others.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
@@ -469,7 +469,7 @@ public:
         return true;
     }
 
-    // Returns the first second at which a secret may be added or removed: no lease reaches it.
+    // Returns the first second that no lease can reach, so secrets may be added or removed there.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -506,7 +506,7 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Includes the hold-off of a takeover that has been noted, but not yet written to the pool.
+    // Returns the mark, with the hold-off of a takeover that is noted but not yet in the pool.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -658,8 +658,8 @@ private:
     std::vector<Hold> holds_;
     bool said_ = false;          // the operator said that nothing was lost
     SecretRecords chain_{};      // empty at first
-    uint64_t identity_ = kNone;  // the last to change the pool
-    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, count in it
+    uint64_t identity_ = kNone;  // of the last to change the pool
+    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: last minute, its count
     Static static_{0, 0};
     // Models the sequence randflake_lease_takeover: the time of the creation or the last takeover.
     int64_t takeover_ = 0;

@@ -1,7 +1,7 @@
 // Checks the simulation's invariants from all grants and all used numbers. Each start of shared
 // memory counts as another server. The invariants are:
 // - A second of a node id belongs to at most one grant, unless the grant gives it back.
-// - A leasing server uses only numbers in its own grants. Other servers use no numbers in them.
+// - A leasing server uses only its own grants. No server uses a running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - Where secrets change, no identifier is issued twice, and each identifier decodes to its number.
 // - No server takes a lease that ends later than the server requested, by its own clock.
@@ -22,31 +22,31 @@
 namespace randflake::simulation {
 
 struct Handovers {
-    size_t taken_over = 0;                              // by a server of another name
-    size_t failed_back = 0;                             // the same, by a former user of the node id
+    size_t taken_over = 0;                              // node ids, by a server of another name
+    size_t failed_back = 0;                             // node ids, by a former user
     size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
 };
 
 struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
-    size_t failed_writes = 0, aborted = 0;      // calls that did not come back
-    size_t resumed = 0;                         // leases, after a crash or a stop
-    std::array<size_t, kCauses> refused_for{};  // moments, by cause
-    size_t declined = 0;     // leases and renewals that end later than was asked for
-    size_t kept_behind = 0;  // that were kept, because this server's clock is behind
+    size_t failed_writes = 0, aborted = 0;      // aborted: calls that never returned
+    size_t resumed = 0;                         // resumed after a crash or a stop
+    std::array<size_t, kCauses> refused_for{};  // moments without a number, by cause
+    size_t declined = 0;                        // grants that end later than requested
+    size_t kept_behind = 0;  // such grants that were kept, because this server's clock is behind
     size_t refused_starts = 0;
-    // left_ranges counts changes to another range of node ids, and entered_again those to a range
-    // used before. floor_waits counts changes that only the floor prevented.
+    // left_ranges counts changes to another range of node ids. entered_again counts changes to a
+    // range used before, and floor_waits counts changes that only the floor prevented.
     size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
 
-    size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
+    size_t reloads = 0, late_reloads = 0;  // late: when an added secret had begun by the clock
     size_t refused_reloads = 0;
     size_t unheard_answers = 0;       // because a secret was added since the request
     size_t later_identifiers = 0;     // issued under another secret than the first
-    size_t skipped = 0;               // numbers
+    size_t skipped = 0;               // numbers that the ring skipped
     size_t reserved_then_added = 0;   // reservations that were encrypted after a secret was added
-    size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
+    size_t encrypted_then_added = 0;  // identifiers that were issued after a secret was added
 };
 
 // Returns the layout of the second set of slots, which holds only half of the node ids.
@@ -107,7 +107,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes why a server may lose a grant. LoseAll does so for all grants of the servers of a name.
+    // Notes why a server may lose a grant. LoseAll does so for all grants of servers with a name.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -119,7 +119,7 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id. No other
     // server may have used the second. Under leases, the server or an earlier start of it that has
-    // ended needs a grant of the second. With static node ids, no other running server may.
+    // ended must have a grant of it. With static node ids, no other running server may have one.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -135,7 +135,7 @@ public:
     void MayBeLeasedTo(int64_t end) { last_claimed_ = std::max(last_claimed_, end); }
     int64_t last_claimed() const { return last_claimed_; }
 
-    // Notes a second that a server's clock has shown. latest() is the latest of all servers.
+    // Notes a second that a server's clock has shown. latest() returns the latest such second.
     void Showed(randflake::Second second) { latest_ = std::max(latest_, second); }
     randflake::Second latest() const { return latest_; }
 
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Returns the grant's part of these seconds to the coordinator. Other grants may have the rest.
+    // Returns to the coordinator those of these seconds that belong to the grant.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)
@@ -234,7 +234,7 @@ private:
     struct LastUse {
         int64_t name = -1;
         bool leases = false;
-        uint32_t names = 0;  // of all users, one bit each
+        uint32_t names = 0;  // a bit for each user's name
     };
 
     std::ostream& Fail() {
@@ -325,7 +325,7 @@ private:
     std::vector<uint32_t> holders_;  // per grant
     std::vector<int64_t> names_;     // per grant
     std::vector<Refused> lost_;      // per grant
-    int64_t last_claimed_ = 0;       // that any coordinator may have leased to, exclusive
+    int64_t last_claimed_ = 0;       // no coordinator has leased this second or a later one
     randflake::Second latest_{};
     std::map<std::array<uint64_t, 2>, int> grants_;
     std::vector<ServerStart> starts_;

@@ -1,5 +1,5 @@
 // Checks the mark, before which a coordinator grants nothing, after every order of changes of the
-// pool. The model's mark must be the least safe one, and each of its rules must be necessary.
+// pool. The model's mark must be the earliest safe mark, and each of its rules must be necessary.
 
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@ constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
 // Describes why node ids may be in use although the coordinator's table has no lease of them.
 struct Unknown {
     Step what;
-    std::optional<int64_t> since;                     // not while the pool is closed
+    std::optional<int64_t> since;                     // empty while the pool is closed
     std::vector<std::pair<int64_t, int64_t>> values;  // max_duration, max_clock_skew in force since
     bool leases = true;                               // false: only servers' static node ids
-    bool clearable = false;  // by the operator's word that nothing was lost
+    bool clearable = false;  // by the operator, who says that nothing was lost
 
     // Returns the end of this use by the formula at the function randflake_lease_hold.
     int64_t Until() const {

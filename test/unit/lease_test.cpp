@@ -15,7 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second, its Second, and the end of a lease up to and including it.
+    // Each case has a Unix second, its Second, and the end of a lease whose last second it is.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -210,7 +210,7 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
-    // The holder keeps its lease, whatever the answer's end and its own clock.
+    // The holder keeps its lease, whatever the answer's end and the holder's clock are.
     EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
