@@ -1,6 +1,5 @@
-// The input chooses the parts of a coordinator's answer. LeaseAnswer must accept exactly the
-// answers that consist of one row of the expected types, the end of the rows and an idle
-// connection.
+// The input selects parts of a coordinator's answer. LeaseAnswer must accept exactly the answers
+// with one row of the expected types, the end of the rows and an idle connection.
 
 #include "core/lease/lease_answer.h"
 
@@ -113,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
                 texts[i] = new Text(&input);
-                // Mostly takes the expected type.
+                // In most cases, takes the expected type.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);

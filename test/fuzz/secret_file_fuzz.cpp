@@ -1,6 +1,6 @@
-// ParseSecretFile must accept only valid rings, and must read them again if the C library writes
-// their times. An error must name the first wrong line. The input is tried as a whole file and as
-// the time of a second secret.
+// ParseSecretFile must accept only valid rings, and must parse the same ring after the C library
+// has written its times. An error must name the first wrong line. The input is tried as a whole
+// file and as the time of a second secret.
 
 #include "core/secret/secret_file.h"
 

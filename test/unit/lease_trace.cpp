@@ -8,8 +8,8 @@
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds. Arguments are an array of text. The answer, after the arrow, is an array
-// of bigint. Missing values are null. "lacking from" is the second of a secret the holder lacks:
+// Times are Unix seconds. Arguments are a text array, and the answer, after the arrow, is a bigint
+// array. Missing values are null. "lacking from" is the start of a secret that the holder lacks:
 //
 //   create                                                       a new extension
 //   serve          first node id, node ids of the server itself
@@ -17,7 +17,7 @@
 //   renew          lease, incarnation, expected end, duration, role, chain  -> last, lacking from
 //   release        lease, incarnation, last used, role
 //   purge          milliseconds to keep                          -> number of leases
-//   configure      those of randflake_lease_configure            -> when node ids become free
+//   configure      arguments of randflake_lease_configure        -> when node ids become free
 //   mark                                                         -> the second of the first grant
 //   add_secret     fingerprint, first second
 //   remove_secret  fingerprint
@@ -25,7 +25,7 @@
 //   dump           place of a state that a dump restores into a new extension
 //
 // If the coordinator refuses a call because of the holder's secrets, the answer is the first second
-// of the missing secret. Most clocks and arguments are plausible, many a second from a limit.
+// of the missing secret. Many clocks and arguments are one second from a rule's limit.
 
 #include <array>
 #include <cstdio>
@@ -394,7 +394,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The holder names the chain of the coordinator's record, of its request, or another.
+        // The holder names a chain from the coordinator's record, its own request, or elsewhere.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -620,7 +620,7 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // Fills the chain with past secrets up to the limit, or to one less.
+                // Fills the chain with past secrets up to the limit, or to one secret less.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain, i > 8);
@@ -655,7 +655,7 @@ private:
     Random random_;
     int64_t trouble_;
     int step_ = 0;
-    bool commits_ = false;  // always
+    bool commits_ = false;  // whether every transaction commits
     int64_t now_ = 0;
     static constexpr uint64_t kSystem = uint64_t{1} << 32, kDirectories = 0xffff0000;
     uint64_t identity_ = kSystem;

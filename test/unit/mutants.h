@@ -214,7 +214,7 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
 
 inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease lease) {
     switch (mutant) {
-        case kResumesAfterAnyCrash:  // of the memory, and nothing else counts
+        case kResumesAfterAnyCrash:  // of shared memory, without another condition
             if (!start.after_crash_restart)
                 break;
             start.origin = found.origin;

@@ -14,7 +14,7 @@ namespace {
 constexpr Layout kLayout{kWindowEpochMs, 9, 3, 8};
 constexpr int64_t kLease = 20, kSkewMs = 2000, kTickMs = 10;
 
-enum Coordinators { kPresent, kAway, kHangs, kFull };  // grants the server one lease at a time
+enum Coordinators { kPresent, kAway, kHangs, kFull };  // kFull grants one lease at a time
 enum Event { kSessionCrash, kServerCrash, kFastRestart, kReboot, kCoordinatorRestart };
 
 class Outage {
@@ -147,11 +147,11 @@ struct Bound {
     Event event;
     Coordinators coordinator;
     int times;
-    int64_t idle_ms, beyond_ms;  // the static server's
+    int64_t idle_ms, beyond_ms;  // beyond_ms: more than the static server
     Mutant broken;
 };
 
-// A killed lease worker is like a killed session, because either one ends all sessions.
+// A killed lease worker is like a killed session, because both end all sessions.
 const Bound kBounds[] = {
     {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
     {"  coordinator away", kSessionCrash, kAway, 1, 0, 1000, kResumesNothing},

@@ -86,7 +86,7 @@ std::string ProblemOf(const Small& generations) {
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
     // A ring without the last generations gives the same identifiers to numbers before the first
-    // missing generation, and to the numbers that stand for seconds.
+    // missing generation, and to each second's lowest number.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
@@ -279,7 +279,8 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The first generation owns the numbers that stand for seconds, even for later ones.
+        // The first generation owns each second's lowest number, even in other generations'
+        // seconds.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));

@@ -11,12 +11,12 @@
 namespace randflake::sequence_server {
 
 struct Limits {
-    int64_t numbers;   // in a second, 0 to numbers - 1
-    int64_t limit;     // sessions take no number from here on
-    int64_t unproven;  // a second this far ahead of the clock needs no proof
-    int64_t first;     // the first second after a start is this far ahead, at least
-    int64_t ahead;     // how far ahead of the clock a second may be opened and used, at most
-    int64_t parts;     // in a second, and nextvals in a leap; more than a crash skips
+    int64_t numbers;   // numbers in a second: 0 to numbers - 1
+    int64_t limit;     // sessions take no number from this one on
+    int64_t unproven;  // a second at most this far ahead of the clock needs no proof
+    int64_t first;     // after a start, the first second is at least this far ahead
+    int64_t ahead;     // a second is opened and used at most this far ahead
+    int64_t parts;     // parts of a second, and nextvals in a leap: more than a crash skips
     int64_t leaps[2];  // seconds by which `hops` and `leaps` move the position
 };
 
@@ -49,8 +49,8 @@ enum class Step { kTake, kWait, kOpen };
 
 struct Decision {
     Step step;
-    int64_t wanted = 0;  // with kOpen: the second to hold, after the position
-    int64_t goal = 0;    // and the second to hold first, for the leap
+    int64_t wanted = 0;  // with kOpen: the second to hold, beyond the position
+    int64_t goal = 0;    // with kOpen: the second to hold before a leap
 };
 
 constexpr bool Usable(const Limits& limits, int64_t life, int64_t now, const Numbers& numbers) {

@@ -14,17 +14,17 @@ namespace {
 constexpr int kSessions = 3, kSeconds = 8;
 
 // With `proof`, a session flushes the position before it opens a second, and clocks show any time.
-// Without it, or when servers take over, the clock never goes back.
+// Without `proof`, or when servers take over, the clock never goes back.
 struct Rules {
     Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
     std::optional<Limits> takes_over;
     int64_t configured = 0;        // with takes_over: how far ahead configure begins
-    bool ticket_twice = false;     // read and then written, instead of nextval
+    bool ticket_twice = false;     // tickets are read and then written, without nextval
     bool any_part = false;         // any ticket opens its second
     bool unconfirmed = false;      // leaps are not read again
-    bool numbers_survive = false;  // a crash leaves `numbers` as it was logged, for this life
-    bool same_life = false;        // a restart is not seen, and leaves what was logged
+    bool numbers_survive = false;  // a crash restores `numbers` as logged, in the new life
+    bool same_life = false;        // a clean restart restores `numbers` as logged, in the new life
     bool open_by_clock = false;    // sets `numbers` to the clock's second, not the ticket's
 };
 
@@ -246,13 +246,13 @@ private:
     int paused_ = kSessions;
     Numbers numbers_;
     Position position_, logged_, durable_, received_, backup_;
-    uint64_t opened_ = 0;  // since the sequences were lost
+    uint64_t opened_ = 0;  // a bit per second opened since the sequences were lost
     int64_t clock_ = 0, life_ = 1;
 };
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// Counts the schedules that use a number or second twice. With `kept` also checks the coverage.
+// Counts the schedules that use a number or second twice. With `kept`, also checks the coverage.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;
@@ -309,7 +309,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Each of these breaks one limit for a server that takes over.
+    // Each of these cases breaks one limit for a server that takes over.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

@@ -1,8 +1,7 @@
 // Simulates a server: a data directory, shared memory, and processes that run the shipped code
 // (core/server/server.h, core/window/generator.h) in fibers. A process pauses before each operation
-// that other processes can see: an access to the slots or the window, a lock, or a write to the
-// disk. Then other processes run, and the server may crash or be copied. Calls of the environment
-// may fail or never return.
+// that other processes can see: an access to the slots or the window, a lock, or a disk write. Then
+// other processes run, and the server may crash or be copied. Environment calls may fail or hang.
 //
 // The class also checks rules whose violation does not always repeat a number. A used second is
 // below the end on disk and is never given back. Windows of a node id follow each other in time,
@@ -30,12 +29,12 @@ struct Request {
     Kind kind;
     int64_t lease_id;
     Incarnation incarnation;
-    UnixSecond second;  // of kRenew the known end, of kRelease the last used, both inclusive
+    UnixSecond second;  // kRenew: the known end; kRelease: the last used; inclusive
     int64_t nodes;
     int64_t duration;
     int64_t role;
-    int64_t alleged_end = 0;  // of a holder that claims a later end than it knows
-    SecretRecords secrets{};  // of kAcquire and kRenew
+    int64_t alleged_end = 0;  // the end that a holder claims, later than it knows
+    SecretRecords secrets{};  // for kAcquire and kRenew
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
         static constexpr const char* kNames[] = {"acquire", "renew", "release"};
@@ -46,9 +45,9 @@ struct Request {
 
 struct Answer {
     bool clear = false;    // the coordinator reported the commit, without a warning
-    bool refused = false;  // clearly
+    bool refused = false;  // the coordinator clearly refused
     bool row = false;      // the row arrived, whatever followed
-    LeaseGrant grant{};    // of kAcquire; of kRenew, only the end
+    LeaseGrant grant{};    // after kAcquire; after kRenew, only its end
 
     friend std::ostream& operator<<(std::ostream& out, const Answer& a) {
         return out << (a.clear     ? "clear"
@@ -63,7 +62,7 @@ struct Answer {
 struct Settings {
     bool leases = false;
     NodeRange nodes{0, 1};  // a leasing server needs only the count
-    uint32_t ranges = 1;    // all of this size
+    uint32_t ranges = 1;    // the number of ranges, all of one size
 
     NodeRanges Ranges() const { return {{nodes.first, nodes.count / ranges}, leases ? 0 : ranges}; }
 };
@@ -434,7 +433,7 @@ public:
             holder.Resume(state.leases);
             TellLedger(holder.newest());
         }
-        Lose(state.leases, Refused::kLostInAFailure);  // until the marker shows it
+        Lose(state.leases, Refused::kLostInAFailure);  // until the marker shows the write
         const bool fails = Fails();
         if (fails && mutant_ == kCountsNoFailedWrites)
             memory_.run--;
@@ -676,8 +675,8 @@ private:
         SimulatedServer* server = nullptr;
         Task task = Task::kGenerate;
         Fiber fiber{};
-        int64_t paused = 0;        // steps
-        int secrets_at_first = 0;  // at a backend's start
+        int64_t paused = 0;        // steps until the process resumes
+        int secrets_at_first = 0;  // secrets when a backend starts
     };
     static constexpr size_t kBackends = 3;
     static constexpr size_t kProcesses = kBackends + 4;
@@ -1046,7 +1045,7 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // Ends the lease worker. The ledger gets back what the server really left unused. The
+    // Ends the lease worker. The ledger gets back the seconds that the server left unused. The
     // coordinator gets the releases that the holder computes.
     void GiveUp() {
         if (!calm_)
@@ -1092,7 +1091,7 @@ private:
             if (lease.id != 0)
                 ledger_->Lose(GrantOf(lease), why);
     }
-    // Notes why leases are lost that the written state leaves out.
+    // Notes why the server loses the leases that the written state leaves out.
     void LoseStruck(const WindowState& written) {
         for (const Lease& lease : memory_.state.leases) {
             const auto same = [&](const Lease& kept) {
@@ -1296,7 +1295,7 @@ private:
     Ledger* const ledger_;
     ServerEvents* const events_;
     Random* const random_;
-    static inline SimulatedServer* failing_ = nullptr;  // the running one
+    static inline SimulatedServer* failing_ = nullptr;  // the running server
 
     Machine* machine_ = nullptr;
     DataDirectory directory_;
@@ -1318,40 +1317,40 @@ private:
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
     std::array<Word, kMaxSlots> narrow_words_{};
     SecretRecords secrets_{};
-    ToyRing ring_;  // for these
+    ToyRing ring_;  // for secrets_
     SecretRecords secrets_at_start_{};
     WindowProblem problem_{};
     Second decode_horizon_{};
     bool proven_ = false;
     std::vector<Second> follows_;          // per node id, the first second of its next window
     SkewRange decided_skew_{};             // decides when the closed window may open
-    StateError found_error_{};             // where node ids are leased
-    uint32_t found_skew_ms_ = 0;           // the largest of the found state's writer
+    StateError found_error_{};             // in the state that the start found
+    uint32_t found_skew_ms_ = 0;           // the largest that the state's writer tolerated
     mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
     // Processes.
     std::array<Process, kProcesses> processes_{};
     Process* current_ = nullptr;
     Process* locked_by_ = nullptr;
-    bool changes_ = false;             // slots and window, now
+    bool changes_ = false;             // the slots and the window
     Second last_used_ = kNotUsed;      // of the window that was sealed last
     std::optional<WindowState> late_;  // is written at the lock's release
     SecretRecords file_{};             // the reloaded file
     LeaseTerms asked_{1, 0};
-    Second latest_end_{};  // of a window, at the last look
+    Second latest_end_{};  // the window's end at the last check
     int64_t alleged_end_ = 0;
     Answer answer_;
-    bool waits_ = false;        // for an answer
-    LeaseReply::Kind heard_{};  // unknown to the ledger
+    bool waits_ = false;        // for an answer, in the lease worker
+    LeaseReply::Kind heard_{};  // a reply that the ledger does not know yet
     Lease known_{};
     uint64_t requests_ = 0;
     uint64_t former_mark_ = 0;
-    bool failed_write_ = false;            // that others could see
-    Lease written_[kMaxLeases]{};          // last
-    const Process* resumed_by_ = nullptr;  // leases, since the start
-    const Process* decided_by_ = nullptr;  // about the window, last
+    bool failed_write_ = false;            // others could see the write
+    Lease written_[kMaxLeases]{};          // in the last write
+    const Process* resumed_by_ = nullptr;  // resumed leases since the start
+    const Process* decided_by_ = nullptr;  // decided last about the window
     Second decided_at_{};
-    bool loses_renewals_ = false;  // a write failed, or a call did not come back, at some time
+    bool loses_renewals_ = false;  // some write failed, or some call never returned
     bool calm_ = false;
     bool reaches_coordinator_ = false;  // the worker, when it seals
     Done done_;

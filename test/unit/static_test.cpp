@@ -9,7 +9,7 @@
 namespace randflake {
 namespace {
 
-// Has only the members of UnlockedEnvironment. If Server calls anything else, it does not compile.
+// Has only the members of UnlockedEnvironment. If Server calls another member, it does not compile.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 

@@ -107,7 +107,7 @@ TEST(CompareKeys, FindsTheFirstSecondOfADifference) {
     constexpr Second kNever = kNoSecond;
     static const struct {
         const char* what;
-        const char *ring, *keys, *checks;  // no checks: only the keys may be read
+        const char *ring, *keys, *checks;  // without checks, only the keys may be read
         int bound;
         KeyDifference difference;
         Second differs_from;
@@ -191,7 +191,7 @@ TEST(PlanBinding, EveryCase) {
                    kNoValue = TypeUse::kNoValue;
     static const struct {
         const char* what;
-        const char* keys;  // the checks have the same
+        const char* keys;  // `checks` is the same
         TypeUse use;
         Second second;
         Second latest;
@@ -258,7 +258,7 @@ TEST(PlanBinding, EveryCase) {
         {"made by none", "A B100 X150", kNoValue, 0, 300, 0, kDiffers},
         {"sorted", "A B100 X150", kSort, 0, 300, 0, kGo},
         {"indexed", "A B100 X150", kBuild, 0, 300, 0, kDiffers},
-        // The first secret in the table is another one than in the ring.
+        // The first secret in the table differs from the ring's first secret.
         {"shown", "X", kOutput, 50, 60, 0, kDiffers},
         {"stands for a second", "X", kOutput, 0, 60, 0, kDiffers},
         {"made", "A X", kMake, 50, 60, 0, kDiffers},

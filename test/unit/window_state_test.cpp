@@ -1,4 +1,4 @@
-// Tests the window file: its bytes, its ends of ranges of node ids, starts and reloads.
+// Tests the window file: its bytes, its ends of node ranges, and starts and reloads with it.
 
 #include <gtest/gtest.h>
 
@@ -319,7 +319,7 @@ WindowState Found(uint32_t end) {
     return state;
 }
 
-// This server starts 500 ms after the stop in Found(), soon enough to prove that no other one ran.
+// This server starts 500 ms after the stop in Found(), too soon for another server to have run.
 constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
