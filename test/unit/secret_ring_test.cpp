@@ -279,8 +279,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The first generation owns each second's lowest number, even in other generations'
-        // seconds.
+        // The first generation owns all seconds' lowest numbers, even in later generations.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));
