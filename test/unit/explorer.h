@@ -308,7 +308,7 @@ private:
         search_.Visit(next);
     }
 
-    // A crash ends all processes and clears shared memory. Used numbers and given seconds remain.
+    // A crash ends all processes and clears shared memory. The record of used numbers remains.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;

@@ -654,7 +654,7 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
-        // The only data directory records all use of its server, even under leases in force.
+        // The fleet's only data directory records all used seconds, even those of current leases.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
         const Site& own = sites_[0];

@@ -285,7 +285,7 @@ private:
             }
     }
 
-    // Returns what is wrong with a use of this second, or null if nothing is.
+    // Returns what is wrong with a use of this second, or null if nothing is wrong.
     const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
         Second* found = Find(node, second);
         if (found == nullptr)

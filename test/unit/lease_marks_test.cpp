@@ -16,7 +16,7 @@ constexpr Step kLonger = 0, kShorter = 1, kWider = 2, kNarrower = 3, kAdd = 4, k
                kOpen = 6, kNeverLeased = 7, kNothingLost = 8, kPromote = 9, kRestore = 10,
                kLease = 11, kPurge = 12, kSteps = 13;
 
-constexpr uint64_t kSystem = uint64_t{1} << 32;  // timelines are the lowest bits
+constexpr uint64_t kSystem = uint64_t{1} << 32;  // the lower bits are the timeline
 constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
 
 // Describes why node ids may be in use although the coordinator's table has no lease of them.

@@ -24,7 +24,7 @@ inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
 // These limits are for a server that takes over, and may lack the former server's last positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// Models the sequence `numbers`. Each run of a server has another life, from 1 on.
+// Models the sequence `numbers`. Each run of a server has a new life number, from 1 on.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n
