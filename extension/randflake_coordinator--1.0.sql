@@ -13,18 +13,19 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
--- So the coordinator does not renew a lease that may have ended before the mark, or whose node ids
--- it has leased again. After a takeover it waits for twice max_clock_skew, because its clock may be
--- behind that of the former coordinator. Leases stay apart under two assumptions: the former
--- coordinator grants no more leases, and the operator uses never_leased and nothing_lost correctly.
+-- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
+-- may have ended before the mark. After a takeover it waits for twice max_clock_skew, because its
+-- clock may be behind that of the former coordinator. Leases stay apart under two assumptions: the
+-- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
+-- rightly.
 --
--- Locks. A role can keep the transaction of a lease open, and a commit keeps its locks until it has
+-- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
 --
 -- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
 --   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
 --   the first grant. So secrets, limits and the mark stay the same until a request commits. A
---   session waits for EXCLUSIVE for little more than 20 seconds.
+--   session gets EXCLUSIVE after little more than 20 seconds.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
@@ -33,18 +34,18 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   fails with an error, which the server does not treat as a refusal.
 --
 -- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
--- With this lock, a grant checks the leases again under a new snapshot. A holder's clock may be
--- behind, so the holder may renew a lease that has ended here. This renewal and a grant of the same
--- node ids need the row of the lease. The exclusion constraint catches any other overlap without a
--- wait. A takeover needs no lock: until the pool changes, each request computes the mark from
--- randflake_lease_takeover. Each check must see what committed before the check got its lock. Only
--- READ COMMITTED ensures that.
+-- Once a grant has the lock, it reads the leases again under a new snapshot. A holder whose clock
+-- is behind may renew a lease that has ended by the coordinator's clock. This renewal and a grant
+-- of the node ids both lock the row of the lease. The exclusion constraint refuses any other
+-- overlap, and needs no wait. A takeover needs no lock: until the pool changes, each request
+-- computes the mark from randflake_lease_takeover. A check must see all commits from before it got
+-- its lock, so requests need READ COMMITTED.
 --
--- A grant removes the ended leases of its node ids. An unused lease counts as used for its first
--- second, so the table keeps the end of each node id's last lease. The table has at most one row
--- per node id, or two if leases differ in size.
+-- A grant removes the ended leases of its node ids. If a holder never used its lease, the lease
+-- keeps its first second. So the table shows for each node id when its last lease ended. The table
+-- has at most one row per node id, or two if leases differ in size.
 --
--- Choice of node ids. Leases do not move, so the free node ids can be too scattered for a request.
+-- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a
 -- quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
@@ -53,16 +54,16 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   a class. It takes a slot of an open chunk of this class, or else of an empty chunk.
 -- - Let `used` be the largest number of node ids, rounded up, that were in use at once. Let c be
 --   the number of requested classes, and m the number of chunks. A class takes another chunk only
---   when its chunks are full, so it never has more than used / 64 + 1 chunks. The coordinator
---   refuses a request only if no chunk is empty and all chunks of its class, at most (used - 1) /
---   64, are full. So it grants every request while c * used / 64 + c - 1 < m. This holds up to used
---   = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
--- - A request for up to 64 succeeds after any history while fewer leases of up to 64 are in force
---   than there are chunks. Each lease lies in one chunk, so at least one chunk has no lease.
+--   when its chunks are full. So it has at most used / 64 + 1 chunks. The coordinator refuses a
+--   request only if no chunk is empty and all chunks of its class, at most (used - 1) / 64, are
+--   full. So it grants every request while c * used / 64 + c - 1 < m. This holds up to used = 64 *
+--   (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
+-- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
+--   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
--- ended leases, oldest first, until they have more node ids than the grant needs. So the node ids
--- in use never exceed the largest number that leases in force ever had. These also count as in use:
+-- ended leases, oldest first, until they have more node ids than the grant needs. So `used` is at
+-- most the largest number of node ids that leases in force ever had. These also count as in use:
 --
 -- - chunks that open transactions have locked. If such a transaction rolls back, its ended leases
 --   wait for a later grant: every 64th grant examines the next 64 node ids
@@ -90,7 +91,7 @@ CREATE TABLE randflake_lease_pool (
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
     -- No lease lasts more seconds than this.
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
-    -- The clocks of two coordinators may differ by this number of seconds.
+    -- The clocks of two coordinators may differ by this many seconds.
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     closed boolean NOT NULL DEFAULT false, -- true: the coordinator grants and renews no lease
     -- All leases of one role together may have this many node ids.
@@ -102,7 +103,7 @@ CREATE TABLE randflake_lease_pool (
     -- Every holder must have the secrets with these fingerprints. The head describes the format.
     secrets text,
     -- This text identifies the data directory, timeline, database and table that last changed the
-    -- pool. If a request's text is another one, the table may lack leases.
+    -- pool. If it differs for the coordinator of a request, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -147,7 +148,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- The largest max_duration since the event. 0 means that the table lacks no lease in force.
+    -- The largest max_duration since the event, or 0 if the table has all leases in force.
     longest integer NOT NULL,
     widest integer NOT NULL, -- largest max_clock_skew since the event
     -- Because of the event, no lease begins before this Unix second.
@@ -176,20 +177,20 @@ COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have colle
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
-    -- The number of node ids of each slot, and of the largest lease in a slot. 0: an empty chunk.
+    -- The number of node ids of each slot, also of the largest lease in it. 0: an empty chunk.
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
     -- One bit for each slot, or one for an empty chunk. 1 means that the slot seems free.
     free bit varying NOT NULL,
-    -- Equal to "first" while the chunk has a free slot, and null otherwise.
+    -- This is "first" while the chunk has a free slot, and null otherwise.
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
--- The time of a takeover. A sequence keeps its value when a transaction rolls back, so grants wait
--- from the first call on, even if this call fails. Before any takeover the sequence holds where and
--- when the extension was created, so a dump must omit it.
+-- Holds the time of a takeover. A rollback does not change a sequence, so the wait begins with the
+-- first call even if this call fails. Before a takeover, the sequence holds where and when the
+-- extension was created. So a dump omits it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: Unix seconds << 31 | hash of its identity: the time of its creation or, if is_called, of its takeover';
@@ -200,8 +201,8 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns a text that identifies this data directory, timeline and database. Copies, promotions and
--- restores change it.
+-- Returns a text that identifies this data directory, timeline and database. A copy or promotion
+-- changes it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -278,7 +279,7 @@ SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
--- Reports a violated contract of uniqueness. An ASSERT would not do: any role can turn it off.
+-- Reports a violated contract of uniqueness. It is no ASSERT, because any role can turn ASSERT off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -292,8 +293,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns when this coordinator took over from the former one. That is the time of the first call
--- that saw another identity in the pool, or the former coordinator's last grant if that is later.
+-- Returns when this coordinator took over from the former one. This is the time of the first call
+-- that saw another identity in the pool, or of the last grant in the table if that is later.
 -- Without a pool, it is the time of the extension's creation in this database, because a copy of
 -- the database may have granted leases that this one lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
@@ -323,7 +324,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends. Other sessions may do so too. Returns
--- the pool with the mark that applies now, which a takeover raises, or null if there is no pool.
+-- the pool with the present mark, which a takeover raises. Returns null without a pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -340,8 +341,8 @@ BEGIN
                             upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
-    -- Whatever the session's settings are, a grant must survive a crash, and its holder must see
-    -- the warning with which PostgreSQL reports a cancelled wait for a synchronous standby.
+    -- A grant must survive a crash. If somebody cancels the wait for a synchronous standby,
+    -- PostgreSQL only warns, and the holder must see this warning. No setting may prevent this.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
@@ -395,7 +396,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
 -- Records the free slots of a chunk, whose row the caller has locked. Only slots with node ids of
--- `place` may have changed. Node ids of `granted` are leased, although their row is not there yet.
+-- `place` may have changed. The node ids of `granted` are leased, but their row does not exist yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -409,7 +410,7 @@ DECLARE
     around int4range := int4range(chunk.first, chunk.first + chunk.size);
     busy int4multirange;
     widest integer;
-    -- After a failover, the former primary may wrongly go on renewing its leases. So for a day,
+    -- After a failover, the former primary may still run and renew its leases. So for a day,
     -- grants avoid node ids of earlier leases that no holder has renewed at this coordinator.
     taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
                                         WHERE is_called AND now < (last_value >> 31) + 86400);
@@ -471,8 +472,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of a
--- lease across chunks it opens only two chunks in a call, so no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. If a
+-- lease spans chunks, a call opens only two of them, so that no transaction locks the whole pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -528,7 +529,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- While others lock its chunk, a lease waits for a later grant, but not forever.
+        -- If others have locked its chunk, a lease waits for a later grant, but not forever.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -543,8 +544,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if these node ids are free, and removes their former leases. The caller has locked
--- their chunks.
+-- Returns true if these node ids are free, and removes their former leases. The caller locks their
+-- chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -556,8 +557,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None of these leases may be in force. A lock keeps the holder, whose clock may be behind,
-        -- from renewing an ended lease. A lease that reaches into other chunks stays.
+        -- None of these leases may be in force. The lock prevents that a holder whose clock is
+        -- behind renews such a lease. A lease that reaches into other chunks stays.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -573,7 +574,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If there are none, `first` is null and `free_at` says when some may be free (null: soon).
+-- leases. If there are none, `first` is null, and `free_at` is when some may be free (null: soon).
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -670,11 +671,11 @@ REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, in
 
 -- Locks the pool against all other leasing until the transaction ends. Creates the pool if
 -- necessary, and writes its mark. Returns the pool, with the identity of the coordinator that
--- changed it last, or '' if none did. Sessions may hold their locks for any time, so this call ends
--- sessions that lock the pool. In its first 20 seconds it ends only those whose transactions are 20
--- seconds old. Once a second it leaves the lock's queue, because all other sessions wait behind it.
--- After 20 seconds it ends every session that locks the pool, and lets no other session lock the
--- pool first. Otherwise sessions that take turns could keep it out forever.
+-- changed it last, or '' if none did. To get the lock, the call ends other sessions that lock the
+-- pool. In its first 20 seconds it ends only sessions whose transactions are older than 20 seconds.
+-- Once a second it leaves the lock's queue, because all other sessions wait behind it. After 20
+-- seconds it ends every session that locks the pool, and lets no other session lock the pool first.
+-- Otherwise sessions could take turns and delay the call forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -730,8 +731,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Raises an error while the pool is closed. After a refusal a holder would ask for another lease.
--- After this error it keeps its lease and asks again, perhaps another coordinator.
+-- Raises an error while the pool is closed. The error is no refusal, after which the holder would
+-- ask for another lease. The holder keeps its lease, and asks this or another coordinator again.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -776,8 +777,9 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
--- entry that differs, 0 for the first secret, or null if all are equal. From this second on, two
--- numbers could get one identifier. Readers of the view randflake_leases run this function.
+-- entry that differs. If the first secrets differ, returns 0. If all entries are equal, returns
+-- null. From this second on, two numbers could get one identifier. Readers of the view
+-- randflake_leases run this function.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -788,7 +790,7 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Returns the Unix second at which the first secret begins that the pool has and the holder lacks.
+-- Finds the first secret of the pool that the holder lacks, and returns its first Unix second.
 -- Returns null if the holder lacks none, or if the first secrets differ. From that second on, the
 -- holder may misread identifiers of others. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
@@ -804,8 +806,8 @@ REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text
 
 -- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
 -- by its constraint field. Its column field has the second of the first secret that the holder
--- lacks, like differs_from in an answer. A holder may lease up to that second. If its first secret
--- differs, it may not lease.
+-- lacks, like differs_from in an answer. A holder may lease up to that second. With another first
+-- secret, it may not.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -881,8 +883,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- A refusal that ends at a known time has this Unix second in the column field, for programs in
--- every locale.
+-- If a refusal ends at a known time, the column field of the error contains its Unix second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -990,7 +991,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The default bounds never refuse: without them, the row stays unchanged and no sum is needed.
+    -- The default bounds refuse nothing. With them, the call skips the update and the sum.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1114,8 +1115,8 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     -- If the holder's end is earlier, it missed the answer to a renewal. If it is later, a failover
-    -- lost the renewal. Each end was at most `latest` when it was granted. If it is later than that
-    -- now, the clock stepped back or the holder invented the end.
+    -- lost the renewal. Each end was at most `latest` when it was granted. If one is later than
+    -- `latest` now, the clock stepped back, or the holder invented its end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1123,8 +1124,8 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After the end of the lease, another holder may have the node ids, and a failover may have
-    -- lost that lease. The margin allows for the former coordinator's clock.
+    -- After this lease, another holder may have the node ids, by a lease that a failover has lost.
+    -- The margin allows for the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
@@ -1138,8 +1139,8 @@ BEGIN
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After this error, which is not a refusal, the holder keeps its lease. To renew it, the holder
-    -- needs the secret.
+    -- After this error, which is no refusal, the holder keeps its lease. It needs the secret to
+    -- renew it.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1225,7 +1226,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- The lease may now end before the second up to which grants have collected leases.
+        -- Grants may have collected all leases up to a later second than the lease's new end.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
@@ -1305,7 +1306,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
-    -- The maximum includes purged leases, which the mark must still cover.
+    -- is_called stays true when a purge deletes all leases.
     IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this coordinator has leased node ids';
@@ -1330,13 +1331,13 @@ BEGIN
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- No unknown lease exists, but servers may have used static node ids until now. If this call
+    -- The table lacks no lease, but servers may have used static node ids until now. If this call
     -- creates the pool, the pool starts with the new values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
     UPDATE @extschema@.randflake_lease_pool SET
-        -- The mark falls only if the operator states never_leased or nothing_lost.
+        -- Only never_leased and nothing_lost lower the mark.
         high_water = greatest((SELECT max(until) FROM @extschema@.randflake_lease_hold),
                               CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END),
         nodes = int4range(first, first + count),
@@ -1362,8 +1363,8 @@ COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer
 'coordinator: sets the pool''s node ids and limits; null keeps a value; closed stops grants and renewals; never_leased states that no server has leased under this secret before; nothing_lost states, after a promotion, that this server has all commits of the former primary; forget_key accepts the secrets of the next holder, secrets sets them; max_nodes_per_role limits the node ids that a role leases, max_grants_per_role its leases in a minute. Returns when the node ids that leave the pool become free, or null if they are free';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
--- Returns the first Unix second that no lease can have reached, not even one that this coordinator
--- does not know. An operator can add or withdraw only secrets that begin at this second or later.
+-- Returns the first Unix second after all leases, including those that the table may lack. An
+-- operator can add or withdraw only secrets that begin at this second or later.
 CREATE FUNCTION randflake_lease_untouched(own randflake_lease_internal, pool randflake_lease_pool) RETURNS bigint
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -1523,7 +1524,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- After a takeover, grants wait from the first request on. Before it, the mark moves with time.
+    -- After a takeover, grants wait from the first request on. Until then, the mark moves on.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;
@@ -1548,8 +1549,8 @@ COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randfla
 REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
--- Has a row for each server that announced its static node ids. A dump omits the table, because
--- servers announce themselves again.
+-- Has a row for each server that announced its static node ids. Servers announce themselves again
+-- after a restore, so a dump omits the table.
 CREATE TABLE randflake_lease_announcement (
     role name NOT NULL DEFAULT SESSION_USER, -- role by which the server announced them
     server uuid NOT NULL, -- random number that the server chose at its start

@@ -199,7 +199,7 @@ $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
 -- because the role's code could run RESET ROLE, and deferred triggers would run after the reset. So
--- this refreshes a materialized view as that role, which confines role, settings and triggers.
+-- this refreshes a materialized view of the role. Role, settings and triggers end with the refresh.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);

@@ -142,7 +142,7 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 
 // The constants are those of the reference implementation, gosuda/randflake. The seconds run from
 // 2024-10-27 03:33:20 UTC to 2058-11-05 17:10:23. In searches and partition bounds, the lowest
-// number of a second stands for the second itself. Users see its identifier, so no server issues
+// number of a second stands for the second itself. No server issues this number, because users see
 // it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,

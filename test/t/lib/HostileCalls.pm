@@ -209,10 +209,10 @@ SQL
     return $sql . "SELECT 'done';\n";
 }
 
-# Calls each function as a superuser in a loop, after warming up: 20000 calls succeed, or 5000 fail.
-# Reports the growth of memory contexts and of the process in bytes. Arguments depend on the loop,
-# so that PostgreSQL computes no call in advance. Functions in languages other than C get 200 calls,
-# because the languages manage their memory.
+# Calls each function as a superuser in a loop, after warming up: 20000 times, or 5000 times if it
+# fails. Reports the growth of memory contexts and of the process in bytes. Arguments depend on the
+# loop, so that PostgreSQL computes no call in advance. Functions in languages other than C get 200
+# calls, because the languages manage their memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;
