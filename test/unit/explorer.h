@@ -308,7 +308,7 @@ private:
         search_.Visit(next);
     }
 
-    // A crash ends all processes and clears shared memory. The record of used numbers remains.
+    // A crash ends all processes and clears shared memory. The explorer's own records remain.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;

@@ -19,7 +19,7 @@
 
 namespace randflake::explorer {
 
-// Values of 16 bits save memory, as there are millions of states. Words and seconds fit in 8 bits.
+// There are millions of states, so values have only 16 bits. Words and seconds fit in 8 bits.
 using Value = uint16_t;
 
 inline Value Compact(uint64_t wide) {
@@ -79,7 +79,7 @@ public:
         return replay.upcoming_;
     }
 
-    // performed() is the step's operation. The call stopped before the operation upcoming().
+    // performed() returns the step's operation. The call stopped before the operation upcoming().
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }

@@ -1,7 +1,7 @@
 // Models a coordinator in the simulation of leases, with its clock and with the replicas and
 // backups that can replace it.
 //
-// The model and the extension script assume the same. A replaced coordinator grants no more leases.
+// The model makes the assumptions of the extension script. A replaced coordinator grants no lease.
 // If a coordinator committed a transaction that its successor lacks, the coordinator's clock was at
 // most max_clock_skew ahead of the successor's clock. Otherwise clocks may show any time.
 
@@ -15,7 +15,7 @@
 namespace randflake::simulation {
 
 // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it gives the
-// same numbers with every library. The standard engine takes a third of the simulation's time.
+// same numbers with every library. The standard engine would take a third of the simulation's time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}

@@ -167,7 +167,7 @@ public:
         about_secrets_ = after.about_secrets_;
     }
 
-    // Creates the extension, or restores a dump of it on another server. A dump has tables and
+    // Creates the extension, or restores a dump of it on another server. A dump contains tables and
     // lease ids, but not the takeover's time and the counts of grants per role.
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
@@ -301,7 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // Once a later lease had some of these node ids, other leases may have had the others.
+        // After a later lease of some of these node ids, all of them may have been leased again.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);

@@ -1,7 +1,7 @@
 // Checks the simulation's invariants from all grants and all used numbers. Each start of shared
 // memory counts as another server. The invariants are:
 // - A second of a node id belongs to at most one grant, unless the grant gives it back.
-// - A leasing server uses only its own grants. No server uses a running server's grant.
+// - A leasing server uses only its own grants. No server uses another running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - Where secrets change, no identifier is issued twice, and each identifier decodes to its number.
 // - No server takes a lease that ends later than the server requested, by its own clock.
@@ -107,7 +107,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes why a server may lose a grant. LoseAll does so for all grants of servers with a name.
+    // Notes why a server may lose a grant. LoseAll notes it for all grants of a name's servers.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -117,9 +117,9 @@ public:
             if (starts_[holders_[i] - 1].name == name)
                 lost_[i] = why;
     }
-    // Returns whether a server that knew everything could use this second of a node id. No other
-    // server may have used the second. Under leases, the server or an earlier start of it that has
-    // ended must have a grant of it. With static node ids, no other running server may have one.
+    // Returns whether a server that knew everything could use this second of a node id: no other
+    // server has used it, and no other running server has a grant of it. Under leases, the server
+    // or an earlier start of it that has ended must have a grant of it.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

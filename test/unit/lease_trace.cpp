@@ -4,7 +4,7 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// `orders` gives one trace for each first change, numbered from 1000. Each step is a line for COPY:
+// `orders` prints a trace for each first change, numbered from 1000. Each step is a COPY line:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //

@@ -1,6 +1,6 @@
 // Models managed/randflake.sql, where sessions give out numbers from four sequences. The head
-// comment of that script has the proof. Each access to a sequence or the clock is one step, and
-// sequence_server_test.cpp runs the sessions' steps in random order.
+// comment of that script contains the proof. Each access to a sequence or the clock is one step,
+// and sequence_server_test.cpp runs the sessions' steps in random order.
 
 #pragma once
 

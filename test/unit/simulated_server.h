@@ -4,7 +4,7 @@
 // other processes run, and the server may crash or be copied. Environment calls may fail or hang.
 //
 // The class also checks rules whose violation does not always repeat a number. A used second is
-// below the end on disk and is never given back. Windows of a node id follow each other in time,
+// before the end on disk and is never given back. Windows of a node id follow each other in time,
 // and none opens within the hold-off.
 
 #pragma once
@@ -197,7 +197,7 @@ public:
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Returns whether `right` holds for the server's secrets, also after the reload in progress.
+    // Returns whether `right` holds for the server's secrets, even after a reload in progress.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();

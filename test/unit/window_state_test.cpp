@@ -152,7 +152,7 @@ TEST(WindowStateBytes, ChecksumOfTheStandard) {
     EXPECT_EQ(Crc32c(Bytes(32, 0xff), 32), 0x62a8ab43u);
 }
 
-// If this checksum changes, the file format has changed and needs another version.
+// If this checksum changes, the file format has changed and needs a new version number.
 TEST(WindowStateBytes, Format) {
     const Bytes bytes = Encoded(Example());
     EXPECT_EQ(Sealed(bytes), bytes);
