@@ -11,11 +11,11 @@
 // change leases, to read or write the state on disk, to change ServerMemory, and to add secrets.
 // The postmaster takes no lock, because it calls MakeMemory and Stop while it has no children.
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
-// because these are atomic. Instead of the leases, they read a copy (ShowLeases).
+// because these are atomic. For the leases, they read a copy (ShowLeases).
 //
-// Each write contains the whole state, and moves the marker before anything relies on the state.
+// Each write stores the whole state, then moves the marker. Nothing relies on the state before.
 //
-//   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
+//   EnsureLoaded, once   read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
 //                        ids: seal the window, write both ends, publish the other range's window
 //   Answered, DropNext   write the leases, publish them
@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// A number in a window that was announced after AddSecrets is encrypted under the added secret:
-// AddSecrets publishes the ring before it releases the lock, the window is published under a later
-// lock, and a process reads the ring after it reserves the number.
+// AddSecrets publishes the new ring under the lock. Every window announced later is published under
+// a later lock. A process reads the ring after it reserves a number. So it encrypts the numbers of
+// such a window under the new ring.
 
 #pragma once
 
@@ -54,12 +54,12 @@ inline constexpr Ms kRetryInterval = 200;
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
-    kNotYet,       // it may not open before `second`
+    kNotYet,       // the window may not open before `second`
     kClockJumped,  // the clock has jumped `jump` seconds ahead
     kFileFailed,   // reported by the environment
-    kSecrets,      // the state refuses this server's secrets; `second` is its last written end
+    kSecrets,      // the state refuses the secrets; `second` is the state's last written end
     kNoRange,      // the clock is behind, and no range of node ids may open before `second`
-    kNotLooked,    // no worker has looked whether a coordinator here has leased the node ids
+    kNotLooked,    // no worker has checked whether a coordinator here leased the node ids
     kLeased,       // a coordinator here has, or may have, leased the node ids up to `second`
 };
 struct WindowTrouble {
@@ -69,13 +69,13 @@ struct WindowTrouble {
 };
 
 enum class LeaseOpening : uint8_t {
-    kOpened,  // the next lease is the open one now
+    kOpened,  // the next lease became the open lease
     kNotYet,  // there is no next lease, it is early, or the disk failed
     kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
 };
 
-// The decisions that Server calls. An environment names the type to use. The simulation has other
-// types, each of which breaks one rule.
+// Server makes its decisions through Env::Decisions. Environments of the simulation replace this
+// type by others, each of which breaks one rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -122,13 +122,13 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster keeps this when a backend crashes and shared memory is lost. So a crash makes the
-// server neither accept a clock that has jumped, which only a restart does, nor forget a promotion.
+// The postmaster keeps these fields when a backend's crash destroys shared memory. So after a crash
+// the server still knows of a promotion. It accepts a clock that has jumped only after a restart.
 struct PostmasterMemory {
-    uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
+    uint64_t machine_boot[2];  // see WriteRecord; set before the first MakeMemory
     bool started;
     Moment started_at;
-    bool began_in_recovery;    // so it may have been promoted since
+    bool began_in_recovery;    // so the server may have been promoted since
     bool after_crash_restart;  // shared memory was lost in a crash
     uint64_t number;           // random; 0: none
     bool locked;               // holds the directory's lock; see Resumes
@@ -139,16 +139,16 @@ template <typename Holder>
 struct ServerMemory {
     // MakeMemory writes these fields. Processes read them without the lock.
     bool leased;
-    NodeRanges ranges;  // if leased, only the number of node ids
+    NodeRanges ranges;  // if leased, only first.count is set: the number of node ids
     uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
-    // The window lock protects the rest.
-    bool loaded;        // the state on disk was read; the next fields are valid
+    // The window lock protects all fields below.
+    bool loaded;        // the server has read the state on disk; the next fields are valid
     WindowState state;  // the next write starts from this state
     uint64_t run;       // the number of the last attempt to write; see WriteRecord
     uint64_t marked;    // the marker's value, unless a process outside this server moved it
-    bool dirty;         // the disk lacks the state's differs_from
+    bool dirty;         // state.differs_from is not on disk yet
 
     // What this start found on disk, and when a window of static node ids may open; see PlanStart.
     StateError found;
@@ -157,22 +157,22 @@ struct ServerMemory {
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // The index of the static range in use, and the first second at which the slots allow a window
-    // of each range. For an open window's range, the window's word has this second instead.
+    // `range` is the index of the range in use. The slots allow a window of range i from the second
+    // earliest[i] on. For the range of an open window, the window's word has this second instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
     // After an unproven start, no window of static node ids opens before a worker has looked for
-    // coordinators in this server's databases. It sets `free_at` to the seconds at which the leases
-    // of each range end (core/lease/pool_look.h).
+    // coordinators in this server's databases. The worker sets free_at[i] to the second at which
+    // the last lease of range i ends (core/lease/pool_look.h).
     bool proven;
     bool looked;
     Second free_at[kMaxRanges];
 
-    SteadyMs retry_at_ms;  // the server extends no window before this
+    SteadyMs retry_at_ms;  // the server extends no window before this time
 
     Holder holder;           // the window belongs to its open lease
-    bool keeps_leases;       // the state keeps the leases of a lease worker that has ended
+    bool keeps_leases;       // the lease worker has ended, but the state on disk has its leases
     uint32_t named_secrets;  // the number of secrets in the last request
 };
 
@@ -185,11 +185,11 @@ struct ReloadResult {
     bool state_known;  // false if the server could not read the state, and decided nothing
     ReloadPlan plan;   // if it has no error, the server added the secrets
     Reload reload;
-    Second written_end;  // the state's last one
+    Second written_end;  // the state's last written end
 };
 
-// An error can leave the calls marked with * by a jump (longjmp), which releases the lock. This is
-// safe at each of them: ServerMemory stays as it is, and no object here has a destructor.
+// A call marked with * may raise an error, which leaves this code by longjmp and releases the lock.
+// At these calls, ServerMemory is consistent, and no object here has a destructor.
 
 // The postmaster makes only these calls.
 template <typename Env>
@@ -200,7 +200,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with a SlotSet for each layout of numbers.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // The tolerated difference of clocks at present, and its range since the postmaster's start.
+    // Return the tolerated difference of clocks, and its extremes since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * Reports a failure and then returns false.
@@ -209,7 +209,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Returns false if the removal fails too.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
     // Locks the directory unless processes of another postmaster have the lock. If the argument is
-    // true, creates the lock's file if it is missing.
+    // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
     // Return whether this process holds the window lock, and whether it has no children.
@@ -217,7 +217,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// Lists further calls, which only processes other than the postmaster make.
+// Only processes other than the postmaster make these calls.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
@@ -243,13 +243,13 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
-    // This server decodes identifiers of seconds before this one correctly. 0 means unknown.
+    // Returns the first second whose identifiers this server may misread. 0 means unknown.
     { env.DecodeHorizon() } -> std::same_as<Second>;
     env.SetDecodeHorizon(Second{});
 
-    env.Look();  // makes a worker look, and then call Looked
+    env.Look();  // starts a worker that looks for leases and then calls Looked
 
-    // These calls provide messages and views.
+    // These calls feed the log, errors and views.
     env.Report(WindowTrouble{});           // * why there is no window
     env.LogStart(plan, state, *error);     // *
     env.LogRange(uint32_t{}, Second{});    // * this range is no longer in use
@@ -305,8 +305,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Other servers start after this stop, and hold off by the tolerance from then on. So the
-        // proof needs no earlier tolerance of this run.
+        // Another server that starts after this stop holds off by the tolerance of that time. So
+        // the proof ignores the earlier tolerances of this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -314,10 +314,9 @@ public:
 
     // --- sessions
 
-    // Opens the window, moves its end, or continues under the next lease or another range of static
-    // node ids, as the clock requires. Does nothing while another process has the lock. Returns
-    // true if any process changed the window, so that the caller tries again. Only outside
-    // recovery.
+    // Opens the window, moves its end, or continues under the next lease or another static range,
+    // as the clock requires. Does nothing while another process has the lock. Returns true if any
+    // process changed the window, so that the caller tries again. Must not run in recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -345,7 +344,7 @@ public:
         // A standby, or a server that lost its secrets, may add a secret that other servers use. It
         // has issued nothing since its start, and checks the state before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
-        // The state that was read may have leases, too.
+        // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
@@ -395,7 +394,7 @@ public:
     // --- the worker that looks
 
     // Coordinators in this server's databases may have leased the range i up to `free_at[i]`. The
-    // state keeps this second as a written end, so a proven start respects it, too.
+    // state keeps this second as a written end, so even a proven start waits for it.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -411,7 +410,7 @@ public:
     // --- the lease worker
 
     // Returns the next request to the coordinator. Returns none if the server cannot read the
-    // state, which may have leases. The caller draws `fresh` at random for each call.
+    // state, because the state may have leases. The caller draws `fresh` at random for each call.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -434,8 +433,8 @@ public:
     }
 
     // Handles the answer to the last request. If a session has added a secret since the request,
-    // ignores all answers but a refusal, because a lease may extend beyond the secret's first
-    // second. If the lease is too long, the worker gives it back: `declined` then has it.
+    // ignores every answer except a refusal, because a granted lease may end after the secret
+    // begins. If the lease is too long, sets `declined` to it, and the worker gives it back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -461,7 +460,7 @@ public:
     }
 
     // Removes the next lease, and returns what the worker gives back. Returns none, and keeps the
-    // lease, if a session has opened it meanwhile or if the write fails.
+    // lease, if a session has opened the lease or if the write fails.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -475,7 +474,7 @@ public:
         return release;
     }
 
-    // Returns a copy, which the worker uses without the lock.
+    // Returns a copy of the leases, which the worker uses without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -483,9 +482,9 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases. The state keeps the leases unless `gives_back`.
-    // Returns the leases that the worker may give back, each with the second up to which the server
-    // has used it. Returns none if the state may keep them.
+    // Seals the window and forgets the leases. The state on disk keeps the leases unless
+    // `gives_back`. Returns the leases that the worker may give back, each with the second up to
+    // which the server has used it. Returns none if the leases may still be on disk.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -505,7 +504,7 @@ public:
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
         }
-        // A lease counts as used up to the end that this directory wrote for its node ids.
+        // A lease counts as used up to the written end of its node ids.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (!struck)
                 *release = {};
@@ -562,7 +561,7 @@ private:
                                      memory().held_off_until);
     }
 
-    // Does not create a state, because a server that does not generate needs none.
+    // Creates no state on disk, because a server that does not generate needs none.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -744,8 +743,8 @@ private:
         return none;
     }
 
-    // If there is no window, opens a window of the range used last. Uses another range if the clock
-    // is so far behind the last range's written end that it must have been set back.
+    // Opens a window of the range used last. Uses another range if the clock is so far behind the
+    // last range's written end that the clock must have been set back.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
@@ -786,8 +785,8 @@ private:
         const uint32_t range = AnotherRange(now);
         if (range == memory().ranges.count)
             return false;
-        // From here on no window is open. If the write fails or does not return, the former
-        // window's announcement stays on disk.
+        // From here on, no window is open. If OpenRange fails or raises an error, the disk still
+        // has the end of the sealed window.
         const Second sealed = SealSlots();
         memory().earliest[memory().range] = CurrentWindow().earliest();
         WindowState next = memory().state;
@@ -921,7 +920,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // With the directory's lock, the next postmaster knows whether these processes still run.
+        // The directory's lock shows the next postmaster whether these processes still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -968,8 +967,8 @@ private:
 
     // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
-    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory for the next
-    // write, and no window relies on it before that. Returns false if there was no effect.
+    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory until the
+    // next write, and no window relies on it earlier. Returns false if there was no effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
