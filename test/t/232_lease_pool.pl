@@ -244,8 +244,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the largest numbers of leases and of chunks that one of ten grants reads. No lease id is a
-# multiple of 64, because a grant with such an id also examines the next 64 node ids.
+# Returns the largest numbers of leases and of chunks that one of ten grants reads. Avoids lease ids
+# that are multiples of 64, because a grant with such an id examines 64 more node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
