@@ -29,7 +29,7 @@ namespace randflake::explorer {
 struct Scenario {
     std::vector<Layout> layouts;  // of each set of slots
     int seconds = 4;              // windows end by then; layouts may begin later or end earlier
-    int slots;                    // in each set
+    int slots;                    // slots in each set
     int backends;
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers

@@ -29,10 +29,10 @@
 namespace randflake::simulation {
 
 enum class Fleet {
-    kLeases,        // servers lease from one coordinator; clocks show anything
+    kLeases,        // servers lease from one coordinator; clocks show any time
     kEverything,    // all events; clocks differ by less than the tolerance
     kTwoNodeIds,    // as kEverything, with static servers on two node ids
-    kOneDirectory,  // one data directory, static or leased; clocks show anything
+    kOneDirectory,  // one data directory, static or leased; clocks show any time
 };
 
 // Lists duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
@@ -63,7 +63,7 @@ struct Scenario {
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
     bool identity_has_birth = true;  // so an older copy has another identity
-    bool made_in_place = true;       // a new coordinator may replace the last in its place
+    bool made_in_place = true;       // a new coordinator may replace the last in the same place
     bool only_failovers = false;     // coordinators have only failovers and backups
     bool only_pool_changes = false;  // coordinators have only pool changes
     bool loses_nothing = false;      // some failovers lose nothing, and operators say so
@@ -84,7 +84,7 @@ struct Findings : ServerEvents, Handovers {
 
     size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
-    size_t unclear = 0;  // answers that are no grant although the coordinator made one
+    size_t unclear = 0;  // answers that are no grant although the coordinator granted
     size_t failovers = 0, restores = 0, lost_transactions = 0, nothing_lost = 0;
 
     size_t set_back = 0;  // clocks, so far that servers change their range of node ids

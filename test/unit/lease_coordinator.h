@@ -54,9 +54,9 @@ struct CoordinatorRules {
     bool hold_off_for_renewals = true;  // ... and by what a renewal may add
     bool longest_lease = true;          // no lease ends later than max_duration from now
     bool bounded_renewal = true;        // no renewal ends later than the bound
-    bool renew_before_end = true;       // the lease has not ended for its holder ...
+    bool renew_before_end = true;       // no renewal after the end that the holder knows ...
     bool renew_margin = true;           // ... even by a differing clock, right after a takeover
-    bool renew_keeps_end = true;        // a renewal takes nothing away from the holder
+    bool renew_keeps_end = true;        // a renewal never shortens the lease
     bool renew_unless_followed = true;  // no renewal once a later lease has had its node ids
     bool own_incarnation = true;        // renewals and releases name the incarnation
     bool own_role = true;               // they also come from the role of the grant
@@ -69,14 +69,14 @@ struct CoordinatorRules {
     bool lost_nothing_once = true;      // the operator's word ends a wait for one takeover ...
     bool lost_nothing_ends = true;      // ... and for no later takeover ...
     bool lost_nothing_clocks = true;    // ... except for the difference of clocks
-    bool promoted_once = true;          // no other promotion since the last change of the pool
-    bool never_leased_keeps = true;     // the wait for added node ids continues
+    bool promoted_once = true;          // ... and only after a single promotion
+    bool never_leased_keeps = true;     // never_leased keeps the wait for added node ids
     bool stops_grants = true;           // leases end at the first differing secret ...
     bool stops_renewals = true;         // ... and so do renewals
     bool stops_at_missing = true;       // a secret that the holder lacks counts as differing ...
     bool stops_at_unknown = true;       // ... and so does a secret that the coordinator lacks
-    bool secrets_after_leases = true;   // secrets change only beyond the known leases ...
-    bool secrets_after_mark = true;     // ... and beyond unknown leases
+    bool secrets_after_leases = true;   // secrets change only after the ends of known leases ...
+    bool secrets_after_mark = true;     // ... and of unknown leases
 };
 
 enum class Refusal : uint8_t {
@@ -658,8 +658,8 @@ private:
     std::vector<Hold> holds_;
     bool said_ = false;          // the operator said that nothing was lost
     SecretRecords chain_{};      // empty at first
-    uint64_t identity_ = kNone;  // of the last to change the pool
-    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: last minute, its count
+    uint64_t identity_ = kNone;  // of the coordinator that changed the pool last
+    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, grants in it
     Static static_{0, 0};
     // Models the sequence randflake_lease_takeover: the time of the creation or the last takeover.
     int64_t takeover_ = 0;

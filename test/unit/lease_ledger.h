@@ -31,7 +31,7 @@ struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
     size_t failed_writes = 0, aborted = 0;      // aborted: calls that never returned
-    size_t resumed = 0;                         // resumed after a crash or a stop
+    size_t resumed = 0;                         // leases, resumed after a crash or a stop
     std::array<size_t, kCauses> refused_for{};  // moments without a number, by cause
     size_t declined = 0;                        // grants that end later than requested
     size_t kept_behind = 0;  // such grants that were kept, because this server's clock is behind

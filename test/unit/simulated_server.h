@@ -1324,7 +1324,7 @@ private:
     bool proven_ = false;
     std::vector<Second> follows_;          // per node id, the first second of its next window
     SkewRange decided_skew_{};             // decides when the closed window may open
-    StateError found_error_{};             // in the state that the start found
+    StateError found_error_{};             // for leases: the error of the state that was found
     uint32_t found_skew_ms_ = 0;           // the largest that the state's writer tolerated
     mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
@@ -1332,7 +1332,7 @@ private:
     std::array<Process, kProcesses> processes_{};
     Process* current_ = nullptr;
     Process* locked_by_ = nullptr;
-    bool changes_ = false;             // the slots and the window
+    bool changes_ = false;             // a process changes the slots or the window
     Second last_used_ = kNotUsed;      // of the window that was sealed last
     std::optional<WindowState> late_;  // is written at the lock's release
     SecretRecords file_{};             // the reloaded file
@@ -1340,13 +1340,13 @@ private:
     Second latest_end_{};  // the window's end at the last check
     int64_t alleged_end_ = 0;
     Answer answer_;
-    bool waits_ = false;        // for an answer, in the lease worker
+    bool waits_ = false;        // the lease worker waits for an answer
     LeaseReply::Kind heard_{};  // a reply that the ledger does not know yet
     Lease known_{};
     uint64_t requests_ = 0;
     uint64_t former_mark_ = 0;
     bool failed_write_ = false;            // others could see the write
-    Lease written_[kMaxLeases]{};          // in the last write
+    Lease written_[kMaxLeases]{};          // the leases in the last write
     const Process* resumed_by_ = nullptr;  // resumed leases since the start
     const Process* decided_by_ = nullptr;  // decided last about the window
     Second decided_at_{};
