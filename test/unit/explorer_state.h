@@ -43,9 +43,9 @@ struct State {
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
-    std::array<uint8_t, kMaxNodeIds> earliest{};  // by a former range's first node id: next start
-    std::array<Call, kMaxBackends> backends{};    // sorted, because they are alike
-    Call change;                                  // a change or seal of the window
+    std::array<uint8_t, kMaxNodeIds> earliest{};     // by former range: where it may start again
+    std::array<Call, kMaxBackends> backends{};       // sorted, because they are alike
+    Call change;                                     // a change or seal of the window
 };
 
 inline uint8_t Byte(int value) {
