@@ -1,10 +1,9 @@
 // The generator reserves raw numbers. It keeps no state: callers pass the slots and the window.
 //
 // A slot is one atomic word: the last raw number reserved under one node id. While the slot keeps
-// its node id, the word only grows. So only one compare-and-swap moves the word past a given
-// number, and its process has reserved this number. The window is a half-open range of seconds
-// [start, end) that this server owns for its node ids. The generator reserves only numbers of the
-// window.
+// its node id, the word only grows. So a number belongs to the one process whose compare-and-swap
+// moved the word past it. The window is a half-open range of seconds [start, end) that this server
+// owns for its node ids. The generator reserves only numbers in the window.
 //
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
@@ -19,14 +18,14 @@
 //     compare-and-swap word
 //
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
-// compare-and-swap fails. If Reserve has loaded the new word, it then loads a closed window or the
-// new one. So every reserved number is in the window in force at its reservation, wherever the two
+// compare-and-swap fails. If Reserve loads the new word, it then loads a closed window or the new
+// window. So every reserved number is in the window in force at its reservation, wherever the two
 // functions pause. To move an open window's end, the caller stores the window's word once.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
 // back in time, this word could equal a word of a former window, and a Reserve that paused since
-// then would succeed. So ChangeWindow refuses a start before earliest() of the last window.
+// then would wrongly succeed. So ChangeWindow refuses a start before earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // slot's word before the next window is later than every word that the slot had before.
@@ -34,7 +33,7 @@
 // This order applies to each node id separately, because a slot's word contains the node id. A
 // server that uses several ranges of node ids in turn keeps the earliest second of each range. When
 // it returns to a range, the window may go back in time, but never to a former second of that
-// range. A Reserve that paused meanwhile has a former word, and fails whatever window it loads.
+// range. A Reserve that paused meanwhile fails, because the slot no longer has the word it loaded.
 //
 // kEmptySlot may repeat, because the generator reserves nothing from it.
 
@@ -78,14 +77,14 @@ inline constexpr uint64_t kEmptySlot = 0;
 enum class Outcome : uint8_t {
     kReserved,
     kExhausted,         // every sequence number of this tick is used
-    kClockBehind,       // the same, and the clock is before the slot's tick
+    kClockBehind,       // as kExhausted, and the clock is before the slot's tick
     kClockBeforeEpoch,  // the clock is before the layout's first tick
     kClockAfterEnd,     // the clock is after the layout's last tick
     kWindowClosed,      // there is no window
     kNoWord,            // the slot had no window when its word was loaded
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
-    kNotInLayout,  // never from NextReservation: kNoWord, and the layout cannot hold the window
+    kNotInLayout,  // as kNoWord, because the layout cannot hold the window; see LayoutLacksWindow
 };
 
 struct Reservation {
@@ -162,8 +161,8 @@ constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) no
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Returns whether the clock is more than `skew` behind the reservation, or behind the tick or the
-// window that prevented it. The server may then use another range of node ids.
+// Returns whether the clock is more than `skew` behind the reserved tick. Without a reservation,
+// compares the clock with the slot's tick or window. The server may then use another range.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -196,19 +195,18 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to a slot's word before it uses the window: the last number of the tick before the
-// window. Returns false if the window starts before tick 1 or after the layout's last tick, or if
-// the node id does not fit.
+// Sets *word to a slot's first word in this window: the last number before the window. Returns
+// false if the node id does not fit, or if the window starts before tick 1 or after the last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Returns why Reserve found no word: true if the layout cannot hold the window, false if the window
-// was changing. `last_node` is the last node id that the slots may get. Loads the window before and
-// after the slot's word: if both are the same, the window was open in between unless windows
-// repeat. They never repeat under leases or with one range of node ids.
+// Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
+// the window was changing. `last_node` is the last node id that the slots may get. Loads the window
+// before and after the slot's word: if both are the same, the window was open in between. This
+// fails only if a window of another range of node ids has the same seconds.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -231,7 +229,7 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 // Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
 // 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
 // layout can, or if `next` starts before earliest(), closes the window and returns false. Only one
-// process may call this at a time. The server must never have had `next` with these node ids.
+// process may call this at a time. These node ids must never have had the window `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

@@ -1,4 +1,4 @@
-// Encodes and decodes the state, and decides by it about a start, a reload and a change of range.
+// Encodes and decodes the state. Plans starts and reloads, and chooses ranges of node ids.
 
 #include "core/window/window_state.h"
 
@@ -281,7 +281,7 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
-    constexpr size_t kSecondDigits = 10;  // every second of an identifier has ten
+    constexpr size_t kSecondDigits = 10;  // the Unix second of every identifier has ten digits
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
@@ -523,7 +523,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
-    // A server without secrets keeps the secrets of the state.
+    // A server that starts without a secret keeps the secrets of the state on disk.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
             DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);
@@ -568,7 +568,7 @@ uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_
                      const Second (&earliest)[kMaxRanges], Second now) noexcept {
     RANDFLAKE_ASSERT(in_use < ranges.count);
     uint32_t chosen = ranges.count;
-    uint32_t used_before = 0;  // the number of ranges used since the chosen one
+    uint32_t used_before = 0;  // the number of ranges used since the chosen range
     for (uint32_t i = 0; i < ranges.count; i++) {
         const NodeRange nodes = ranges.At(i);
         if (i == in_use || now < Max(state.OpensAt(nodes), earliest[i]))

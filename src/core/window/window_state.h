@@ -1,8 +1,8 @@
-// A server keeps the state of its windows on disk. This file encodes the state, and decides by it.
+// A server keeps the state of its windows on disk. This file encodes it and plans by it.
 //
-// For each range of node ids, the state has a second called the written end. This data directory
-// has issued identifiers under these node ids only in earlier seconds. This holds even after a
-// crash, because the server writes the end of a window before it uses the window.
+// For each range of node ids, the state has a second called the written end. The server has issued
+// no identifier under these node ids in this second or later. This holds even after a crash,
+// because the server writes the end of a window before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // server promoted in place of this one, a server configured with these node ids, or this directory
@@ -66,8 +66,8 @@ struct WrittenEnd {
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
 
-// Distinguishes a file from its copies: a copy has another inode, or an inode of another birth
-// time. A restart of the machine can change device numbers. They count only without birth times.
+// Distinguishes a file from its copies: a copy has another inode or birth time. A restart of the
+// machine can change device numbers, so they count only if there are no birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -98,8 +98,8 @@ struct SecretRecords {  // of a ring, oldest first
 };
 
 // These functions write fingerprints as NUL-terminated text and return its length. A fingerprint
-// has 16 lower-case hexadecimal digits. Blanks separate the secrets of a ring. After the digits of
-// each later secret follow "@" and the Unix second at which the secret begins.
+// has 16 lower-case hexadecimal digits. Blanks separate the secrets of a ring. Each secret except
+// the first is followed by "@" and the Unix second at which it begins.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -114,7 +114,7 @@ enum class SecretsChange : uint8_t {
 
 // Decides whether a server may replace the ring `before` by the ring `after`. The server may have
 // issued identifiers of seconds before `end`. The secrets of these seconds must stay the same, and
-// later secrets may change. Only a server with a single secret may get an entirely different one.
+// later secrets may change. But entirely different secrets may replace a single secret.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
@@ -124,21 +124,21 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether its decoded
-// number `raw` is still right. A number that stands for a second belongs to the first secret.
+// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether it has still
+// decoded `raw` correctly. The first secret encrypts all numbers that represent whole seconds.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
-// A running server is to continue under the ring `after` instead of the ring `before`.
+// Describes a request to replace the ring `before` of a running server by the ring `after`.
 struct Reload {
     SecretRecords before;  // none if the server lost its secrets in a crash
     SecretRecords after;
     bool issues;        // whether the server makes identifiers, or would on request
     bool leased;        // under leased node ids
-    Second leases_end;  // under leased node ids: the last end of its leases
+    Second leases_end;  // under leased node ids: the last end of the server's leases
 
     WallMs wall_ms;  // the latest time that this server's clock has shown
     Ms skew;         // the tolerated difference of clocks
@@ -151,8 +151,8 @@ struct Reload {
 
 enum class ReloadError : uint8_t {
     kNone,
-    kNotGrown,  // a server may add secrets only after the last one
-    kTooEarly,  // an added secret owns a second that may have identifiers
+    kNotGrown,  // `after` does not begin with all secrets of `before`
+    kTooEarly,  // an added secret begins before seconds that may have identifiers
     kRefused,   // the server made identifiers under other secrets; see CompareSecrets
 };
 
@@ -162,7 +162,7 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The smallest and largest tolerated difference of clocks, because the setting can change.
+// The tolerated difference of clocks is a setting that can change. These are its extremes.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -179,8 +179,8 @@ struct SkewRange {
 // unusable. The server extends the window in its last second, and so writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// A state has the ends of this many ranges of node ids, the range in use first. If a data directory
-// has used more, the last two ranges that are not configured merge into one range.
+// A state has the written ends of up to this many ranges, the range in use first. If a directory
+// has used more ranges, the last two ranges that are not configured merge into one range.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
@@ -196,11 +196,11 @@ struct Stop {
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// Describes one attempt to write the state. Each run, from the creation of shared memory to its
-// end, numbers its attempts from a random number. Failed attempts have a number too, because their
-// state may become visible later. When the state is durable, and before anything relies on it, the
-// server writes `mark` to the marker. While the marker shows `mark` or `follows`, everything in use
-// relies on this state or an earlier one.
+// Describes one attempt to write the state. A run lasts from the creation of shared memory to its
+// end. It numbers its attempts from a random number on. Failed attempts count, because their state
+// may appear on disk later. When the state is durable, and before anything relies on it, the server
+// writes `mark` to the marker. While the marker shows `mark` or `follows`, everything in use relies
+// on this state or an earlier one.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -212,8 +212,8 @@ struct WriteRecord {
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
 };
 
-// The marker of a directory (pg/window/run_marker.h) contains the `mark` of the last write in the
-// machine's byte order, because the marker never leaves the machine. Returns 0 if it is malformed.
+// The marker of a directory (pg/window/run_marker.h) contains the `mark` of the last write, in the
+// machine's byte order. ParseRunMarker returns 0 for a malformed marker.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
@@ -263,10 +263,10 @@ struct WindowState {
     // The range since the start of the server that wrote this state. If the state has a stop,
     // `smallest_ms` is the value at the stop.
     SkewRange skew;
-    Stop stop;  // of the server that wrote ends[0]; this end is then exact
+    Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
-    // The run that wrote this state acquired or resumed these leases. The coordinator granted them
-    // under `secrets`, apart from secrets that begin after the lease.
+    // The run that wrote this state acquired or resumed these leases. The coordinator granted each
+    // lease under those `secrets` that begin before the lease ends.
     Lease leases[kMaxLeases];
     // The first second after the hold-off of this directory's last unproven start. Other servers
     // may have used this server's node ids in earlier seconds.
@@ -288,8 +288,8 @@ struct WindowState {
     Second LeasesEnd() const noexcept;
 
     // Sets ends[0] to the window's end. The caller writes the state before it opens the window of
-    // these node ids or moves its end. A new window begins at or after every written end of its
-    // node ids. `configured` are the server's ranges, whose ends never merge.
+    // these node ids or moves its end. A new window must not begin before a written end of its node
+    // ids. `configured` are the server's ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -297,8 +297,8 @@ struct WindowState {
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
-    // function lowers an end. The window must be sealed, and no number of it from `end` on used. 0
-    // means that the server has used no number of the window.
+    // function lowers an end. The window must be sealed, and the server must have used none of its
+    // numbers from `end` on. If `end` is 0, it has used none at all.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -310,7 +310,7 @@ struct WindowState {
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// The file contains a head, secrets, leases, written ends and a checksum. Unused bytes are zero.
+// The file contains a head, leases, secrets, written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -331,7 +331,7 @@ enum class StateError : uint8_t {
 // Returns an English text without a final period.
 const char* StateErrorText(StateError error) noexcept;
 
-// The bytes are little-endian. The last four are the CRC-32C (RFC 3720, appendix B.4) of the rest.
+// Numbers are little-endian. A CRC-32C (RFC 3720, appendix B.4) of all other bytes comes last.
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
@@ -369,13 +369,13 @@ struct Start {
     uint64_t postmaster = 0;        // as in WriteRecord
     uint64_t machine_boot[2] = {};  // as WriteRecord::boot
     UptimeMs now_ms{};
-    bool locked = false;  // the postmaster has the directory's lock, and no former run lives
+    bool locked = false;  // the directory is locked, and no process of a former run lives
 };
 
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
 // from the present. If the wall clock was ahead at the start and set back since, the hold-off by
-// the wall clock counts from the present too, because other servers stopped before the start.
+// the wall clock counts from the present. Other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -387,7 +387,7 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// Returns WindowState::copied_at after a start at `now`. The directory `own` contains `found`.
+// Returns WindowState::copied_at after a start at `now` that found `found` in the directory `own`.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -395,21 +395,20 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
 // Without a proof (below), the hold-off lasts until the tolerated difference has passed since the
-// start by both the wall clock and the uptime. By the wall clock, it ends after all seconds that
-// other servers used. By the uptime, it lasts long enough for another server's proof, whatever the
-// wall clock does. The operator may set the clock back after the hold-off. So no later window
-// begins before the second at which the hold-off ended (WindowState::floor), until another
-// postmaster.
+// start by both the wall clock and the uptime. The wall clock makes the hold-off end after all
+// seconds that other servers used. The uptime makes it long enough for another server's proof, even
+// if the wall clock is set. The operator may set the clock back after the hold-off. So until
+// another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server started after this stop and held off. So no other server has issued anything if less than
 // the tolerated difference passed between the stop and this start. The proof has these conditions:
 //
-// - The stop is of this directory, in this boot, and covers all of these node ids.
+// - The stop happened in this directory and this boot, and covers all configured node ids.
 // - The stop is the last write. If there was a later write, the disk was rolled back to this stop,
 //   and another run may have opened a window.
-// - PostgreSQL has not run here since the stop: its coordinator could have leased the node ids.
-// - Both clocks show a short time. A virtual machine's uptime omits the time for which it paused.
+// - PostgreSQL has not run here since the stop. A coordinator here could have leased the node ids.
+// - Both clocks show less than the difference. A virtual machine's uptime alone omits its pauses.
 //
 // The tolerated difference may have changed over time. Of its values in the stopped run and since
 // this start, the proof uses the smallest, and the hold-off uses the largest.
@@ -435,14 +434,14 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the first second at which a leasing server may open a window of these node ids. Its lease
-// excludes other servers. But this directory itself may have used the node ids as static ones,
-// under a clock that was ahead.
+// Returns the first second at which a leasing server may open a window of these node ids. The lease
+// excludes other servers. But this server may have used them as static node ids, with its clock
+// ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
-// Decides whether a running server may add secrets. `state` is null while unknown. The caller opens
-// and extends no window until it has added the secrets.
+// Decides whether a running server may add secrets. `state` is null while the server has not read
+// the state. The caller opens and extends no window until it has added the secrets.
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end
 // of this server. Other servers' identifiers set a second bound. With static node ids, the secret
