@@ -53,13 +53,13 @@ inline bool TakeDate(TextLeft* text, std::chrono::sys_days* date) {
 
 struct TimeOfDay {
     int seconds;
-    bool has_seconds;     // the text gives them
-    int fraction_digits;  // after the point
-    int fraction_ms;      // from the first three
+    bool has_seconds;     // the text contains seconds
+    int fraction_digits;  // the number of digits after the point
+    int fraction_ms;      // from the first three digits
     bool on_second;       // all digits of the fraction are zero
 };
 
-// hh:mm[:ss[.fraction]]
+// Takes hh:mm[:ss[.fraction]].
 inline bool TakeTimeOfDay(TextLeft* text, TimeOfDay* time) {
     int hour, minute, second = 0;
     if (!text->TakeNumber(2, &hour) || !text->Take(':') || !text->TakeNumber(2, &minute))

@@ -1,10 +1,10 @@
-// Defines a type for the times of each clock and epoch, so that the compiler rejects a time of
-// another one. Each type is as cheap as its 64-bit number. Only this file converts between types.
+// Defines one type of time for each clock and epoch, so that the compiler rejects any mixture. Each
+// type is as cheap as its 64-bit number. Only this file converts between types.
 //
-// The difference of two times is a duration in their unit. Code can add only such a duration to a
-// time. A plain number becomes a duration implicitly, because the other operand gives the unit. A
-// duration never converts implicitly to a number or to another unit. Times at boundaries stay plain
-// numbers: packed words, fields of a layout, the file on disk, SQL values.
+// The difference of two times is a duration in their unit. Code can add only a duration in the same
+// unit to a time. A plain number becomes a duration implicitly, because the other operand gives the
+// unit. A duration never converts implicitly to a number or to another unit. Packed words, layouts,
+// the file on disk and SQL values store times as plain numbers.
 
 #pragma once
 
@@ -45,7 +45,7 @@ struct Time {
 
 using WallMs = Time<struct WallClock, Ms>;      // Unix milliseconds of the wall clock
 using UptimeMs = Time<struct UptimeClock, Ms>;  // of a clock that cannot be set; counts suspension
-using SteadyMs = Time<struct SteadyClock, Ms>;  // of a clock that never steps: for waiting
+using SteadyMs = Time<struct SteadyClock, Ms>;  // of a clock that never steps, for waiting
 using SteadyUs = Time<struct SteadyClock, Us>;
 using Second = Time<struct EpochSeconds, Seconds>;  // since kWindowEpoch; negative before
 using UnixSecond = Time<struct UnixSeconds, Seconds>;

@@ -56,8 +56,7 @@ ALWAYS_INLINE void RotateLeft(Words<16>& v) {
 }
 #endif
 
-// Exchanges the upper half of each number in `low` with the lower half of the number in the same
-// lane of `high`.
+// In each lane, exchanges the upper half of the number in `low` and the lower half in `high`.
 template <typename Number, int Bytes>
 // NOLINTNEXTLINE(bugprone-easily-swappable-parameters): low and high, as the operation has it
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
@@ -104,7 +103,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// memcpy, because arrays of numbers are aligned for uint64_t and not for vectors.
+// Uses memcpy, because the arrays are aligned for uint64_t and not for vectors.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
@@ -127,7 +126,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// Adds the lowest word of `base` and `carry` in each lane. The lane's carry out replaces `carry`.
+// In each lane, adds the lowest word of `base` and `carry`. The new carry replaces `carry`.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
@@ -184,7 +183,7 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// The linear layer, as MixInto in cipher.cpp.
+// Applies the linear layer, like MixInto in cipher.cpp.
 template <int Bytes>
 ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
@@ -234,7 +233,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// One call processes this many Blocks. More of them would not fit in the registers.
+// One call processes this many Blocks. More Blocks would not fit in the registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else

@@ -35,7 +35,7 @@ struct VectorPath {
     bool supported;  // by this processor
 };
 
-// The widest path comes first. The last one uses no vectors and runs on every processor.
+// The widest path comes first. The last path uses no vectors and runs on every processor.
 inline constexpr int kMaxVectorPaths = 4;
 struct VectorPaths {
     int count;

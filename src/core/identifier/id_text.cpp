@@ -61,7 +61,7 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept {
 TextResult ParseText(const char* text, size_t length) noexcept {
     if (length == 0)
         return {TextError::kEmpty, 0, 0};
-    // In a text that is also too long, the bad character is the more helpful error.
+    // If the text is also too long, the error names the bad character, which helps more.
     for (size_t i = 0; i < length; i++)
         if (DigitValue(text[i]) < 0)
             return {TextError::kBadCharacter, 0, i};

@@ -3,7 +3,7 @@
 //
 // The SQL type has one more rule. A client may send a decimal number from a time when the column
 // was a bigint. In base 32 this number could match another row. So if all digits are decimal, the
-// type writes leading zeros up to 13 digits, and refuses a text with fewer digits.
+// type writes 13 digits with leading zeros. It refuses a decimal text of fewer digits.
 
 #pragma once
 
@@ -36,15 +36,15 @@ size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 // Accepts digits in either case, and leading zeros.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
-// These two follow the additional rule of the SQL type.
+// These functions also apply the SQL type's additional rule.
 size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 TextResult ParseTypeText(const char* text, size_t length) noexcept;
 
 // Returns whether a text is a decimal number of at most 19 digits that fits in an SQL bigint.
 bool IsBigint(const char* text, size_t length) noexcept;
 
-// A prefix may name the kind of row, as in cus_8i49d3ue35kq7. The last _ separates prefix and
-// digits. A prefix has 1 to 63 characters from a to z and _, and begins and ends with a letter.
+// A prefix may name the kind of row, as in cus_8i49d3ue35kq7. The last _ separates the prefix from
+// the digits. A prefix has 1 to 63 characters from a to z and _, and begins and ends with a letter.
 // These are the rules of TypeID (github.com/jetify-com/typeid, version 0.3).
 inline constexpr size_t kMaxPrefixLength = 63;
 bool IsPrefix(const char* text, size_t length) noexcept;

@@ -6,8 +6,7 @@
 // So the raw numbers of one tick and node id are consecutive, and the generator counts in raw
 // numbers. The identifier has each field at the position that the layout defines.
 //
-// The unit of a tick divides one second, and every second begins with a tick. So no tick spans two
-// seconds.
+// Each second begins with a tick and has a whole number of ticks. So no tick spans two seconds.
 //
 // Raw numbers are unsigned, because a Randflake timestamp sets the top bit of 64 from 2041 on.
 
@@ -41,7 +40,7 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // If true, no server issues a second's lowest number: it stands for the second itself.
+    // If true, no server issues the lowest number of a second, which represents the second itself.
     bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
@@ -87,8 +86,8 @@ struct Layout {
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
 
-    // Returns a raw number's identifier. Within a tick and node id, the identifier of the next raw
-    // number is larger by 2^sequence_shift.
+    // Returns a raw number's identifier. Within a tick and node id, each identifier exceeds the one
+    // before by 2^sequence_shift.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(HasBits(raw));
         const Fields fields = Unpack(raw);
@@ -140,10 +139,9 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 
-// The constants are those of the reference implementation, gosuda/randflake. The seconds run from
+// The constants equal those of the reference implementation, gosuda/randflake. The seconds run from
 // 2024-10-27 03:33:20 UTC to 2058-11-05 17:10:23. In searches and partition bounds, the lowest
-// number of a second stands for the second itself. No server issues this number, because users see
-// it.
+// number of a second represents the second itself.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

@@ -12,7 +12,7 @@
 namespace randflake {
 namespace {
 
-// A part of the text without surrounding blanks. Each function removes what it reads.
+// Holds a part of the text without surrounding blanks. Each function removes what it reads.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 

@@ -2,10 +2,10 @@
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits. After a colon, the width of time has the unit of a tick in ms or s, which
-// must divide one second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657,
-// optionally with T instead of the blank and a Z at the end) or a number of Unix milliseconds. It
-// must be a multiple of the unit. Blanks around fields and signs are ignored.
+// Widths are in bits. The width of time is followed by a colon and the unit of a tick in ms or s,
+// which must divide one second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657,
+// optionally with T instead of the blank and a Z at the end) or a number of Unix milliseconds. The
+// epoch must be a multiple of the unit. Blanks around fields and signs are ignored.
 
 #pragma once
 
@@ -21,9 +21,9 @@ struct NamedLayout {
     Layout layout;
 };
 
-// Discord's and Instagram's own layouts have one more bit of time, 42 and 41 bits. This bit is the
-// sign of a bigint. Discord first sets it in 2084, and Instagram in 2046.
-// Baidu's generator reads its epoch in the server's time zone. The epoch here is in UTC.
+// Discord's and Instagram's own layouts have one more bit of time, 42 and 41 in all. The additional
+// bit is the sign of a bigint. Discord first sets it in 2084, and Instagram in 2046. Baidu's
+// generator reads its epoch in the server's time zone. The epoch here is in UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},

@@ -3,8 +3,7 @@
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //
 // If the number of shards doubles, shard s becomes the shards 2s and 2s + 1. The formula is
-// Lemire's range reduction ("Fast Random Integer Generation in an Interval", 2019). Its product has
-// 128 bits.
+// Lemire's range reduction ("Fast Random Integer Generation in an Interval", 2019).
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SipHash-2-4 is a pseudorandom function: without the key, its values look random.
 //
 // Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. The messages here
-// consist of whole 8-byte words. As in the paper, the lowest byte of a word comes first.
+// consist of whole 8-byte words. As in the paper, words are little-endian.
 
 #pragma once
 

@@ -435,8 +435,7 @@ uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
 // Returns the first second at which a leasing server may open a window of these node ids. The lease
-// excludes other servers. But this server may have used them as static node ids, with its clock
-// ahead.
+// excludes other servers. But this server may have used them as static ones under a clock ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
