@@ -22,7 +22,8 @@ sub paragraphs {
         my $text = $lines[$n] =~ /^\s*\Q$sign\E(?!!)(?: ?(.*))$/ ? $1 : undef;
         $fence = !$fence if !$sign && $lines[$n] =~ /^\s*```/;
         undef $text if !$sign && ($fence || $lines[$n] =~ /^\s*(?:```|\||#|<!--)/);
-        if (!defined $text || $text !~ /\w/ || $text =~ /\S {2,}\S|^--- |NOLINT|cppcheck-|shellcheck |^ {4,}(?! *-)|^\s*\$ /) {
+        if (!defined $text || $text !~ /\w/ || $text =~ /\S {2,}\S|^--- |NOLINT|cppcheck-|shellcheck |^ {4,}(?! *-)|^\s*\$ /
+            || !$continues && $sign && $text =~ /^ {2,}(?![-*]|\d+\.)/) {
             $found[-1]{below} //= $lines[$n] if $continues && !defined $text && $lines[$n] =~ /\w/;
             $continues = 0;
             next;

@@ -74,8 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field contains a Unix second, because it is the same in every locale. Either the
-// coordinator grants nothing before this second, or the holder lacks a secret from this second on.
+// The column field of an error contains a Unix second: the coordinator grants nothing before it, or
+// the holder lacks a secret from it on.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

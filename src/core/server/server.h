@@ -13,7 +13,8 @@
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
 // because these are atomic. For the leases, they read a copy (ShowLeases).
 //
-// Each write stores the whole state, then moves the marker. Nothing relies on the state before.
+// Each write stores the whole state, then moves the marker. No process relies on the state before
+// that.
 //
 //   EnsureLoaded, once   read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
@@ -223,7 +224,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // A layout whose ticks are the seconds of windows.
+    // Returns a layout whose ticks are the seconds of windows.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *

@@ -446,7 +446,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server. Other servers' identifiers set a second bound. With static node ids, the secret
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of the last lease, because the coordinator grants no lease of later seconds under
-// another secret. So a server that lost its lease for lack of the secret can still add it.
+// another secret. So a server whose lease ended because it lacked the secret can still add it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
