@@ -1,5 +1,5 @@
-// Counts the server's identifiers. A slot's word counts the reservations of its second. The call
-// that moves the word to another second adds this count to the slot's counter.
+// Counts the server's identifiers. The sequence number in a slot's word counts the numbers reserved
+// in its tick. A call that moves the word to another tick adds this count to Slot::finished.
 
 #pragma once
 
@@ -20,9 +20,8 @@ struct Counters {
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // These are the latest clock of Randflake and 53-bit numbers, and that of Snowflake numbers.
-    // Every reservation reads one of them, but only one per second or tick writes it, so each has
-    // its own cache line.
+    // `latest_second` is the latest clock of Randflake and 53-bit numbers, `latest_tick` of
+    // Snowflake numbers. Every reservation reads its clock, so each clock has its own cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };

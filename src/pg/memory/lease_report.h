@@ -27,11 +27,11 @@ enum class LeaseProblem : uint8_t {
 // lock may wait for the disk.
 struct LeaseReport {
     slock_t mutex;
-    randflake::Lease open, next;  // copies of those in ServerMemory
+    randflake::Lease open, next;  // copies of the leases in ServerMemory
 
     LeaseProblem problem;
     TimestampTz problem_since;  // when attempts began to fail like this
-    TimestampTz error_at;       // 0: none
+    TimestampTz error_at;       // time of `error`; 0: no error
     randflake::UnixSecond
         not_before;   // the coordinator grants no lease before this second; 0: unknown
     char error[512];  // printable UTF-8

@@ -13,13 +13,13 @@ struct LookReport {
     int launcher;                     // its pid; 0: none
     randflake::SteadyMs start_at_ms;  // the next launcher may start then
 
-    // The launcher numbers its questions. Workers answer only the last one.
+    // The launcher numbers its questions. Workers answer only the last question.
     uint32 question;
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // Messages name these databases: for each range, the one whose coordinator's leases end last;
-    // and the one in which the last look failed.
+    // Messages name these databases. The leases of range i that end last are in coordinator[i]. The
+    // last look that failed was in `database`.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // the number of the failed question

@@ -1,4 +1,4 @@
-// Words the errors of a server that lacks a setting, for calls, views and the log.
+// Defines the errors of a server that lacks a setting, for calls, views and the log.
 
 #include "pg/memory/require.h"
 
@@ -52,7 +52,7 @@ void require_generator() {
     require_node_id();
 }
 
-// `first_node_id` is negative if the server has no lease yet, so it is unknown.
+// `first_node_id` is negative if it is unknown, because the server has no lease yet.
 static ErrorText nodes53_error(int64 first_node_id) {
     const char* nodes =
         first_node_id < 0

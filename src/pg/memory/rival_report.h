@@ -11,7 +11,7 @@
 struct RivalReport {
     std::atomic<bool> is_upstream;  // "primary_conninfo" names the rival
     std::atomic<bool> in_registry;  // the coordinator of "randflake.registry" knows the rival
-    std::atomic<bool> leased;       // that coordinator has leased the node ids
+    std::atomic<bool> leased;       // the same coordinator has leased the node ids
     pg_uuid_t server;               // this server's name in the registry; zero: none yet
     bool announced;                 // this server has announced itself under this name
 };

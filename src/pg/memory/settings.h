@@ -8,11 +8,11 @@
 
 extern int setting_node_id;         // first node id, -1 when unset
 extern int setting_node_count;      // node ids in a range
-extern int setting_spare_ranges;    // further ranges, after the first one
+extern int setting_spare_ranges;    // the number of further ranges
 extern int setting_max_wait;        // milliseconds
 extern int setting_lease_duration;  // seconds
 extern char* setting_coordinator;   // connection string, empty when unset
-extern char* setting_registry;      // the same, for static node ids
+extern char* setting_registry;      // connection string for static node ids
 extern int setting_max_clock_skew;  // milliseconds
 
 // Call these while the server preloads the library. Invalid or contradictory settings raise FATAL.

@@ -65,7 +65,7 @@ struct SharedState {
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     LookReport look;
-    TransactionId first_xid;  // this run's first; invalid after an unclean end of the last
+    TransactionId first_xid;  // of this run's start; invalid if the last run ended uncleanly
     std::atomic<int> lease_worker_pid;
     RivalReport rivals;
     ConditionVariable window_changed;
@@ -114,6 +114,6 @@ static inline auto with_slot_sets(Use&& use) {
 
 void shmem_request();
 
-// Maps the memory. Returns true if this call created it: then slots and locks are initialized, but
-// the caller must initialize the rest, which is zero. The caller holds AddinShmemInitLock.
+// Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
+// true. The caller then initializes all other fields, which are zero. It holds AddinShmemInitLock.
 bool shmem_attach();

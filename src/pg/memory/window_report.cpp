@@ -102,7 +102,7 @@ void window_show_ranges(uint32 in_use, const Second (&opens_at)[kMaxRanges]) {
     SpinLockRelease(&to->mutex);
 }
 
-// Returns whether the state belongs to another server, or to this one before its promotion.
+// Returns whether the state belongs to another server, or to this server before its promotion.
 static bool of_another(Finding finding) {
     return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
            finding == Finding::kCopied;
@@ -202,7 +202,7 @@ bool window_of_copy(TimestampTz* found_at) {
     Origin own{GetSystemIdentifier(), 0, {}};
     if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
         return false;
-    // Without an identity file the directory counts as a copy: the next start makes a new file.
+    // Without an identity file, the directory counts as a copy. The next start makes a new file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = CopiedAt(found, own, Second{});
     if (copied_at == found.copied_at && copied_at != Second{0})

@@ -13,7 +13,7 @@
 // its own spinlock, because a process that holds the window lock may wait for the disk.
 struct WindowReport {
     slock_t mutex;
-    bool started;               // the server has read the state; then the next two are valid
+    bool started;               // the server has read the state; the next two fields are valid
     bool copy;                  // the directory is a copy that the operator has not acknowledged
     TimestampTz copy_found_at;  // when the state proved to be another server's; 0: never
     randflake::WindowTrouble trouble;

@@ -99,8 +99,7 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for TLS keys: others have no access, and the group may read the file
-// only if root owns it.
+// As for TLS keys, others have no access, and the group may read the file only if root owns it.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),

@@ -1,4 +1,4 @@
-// Implements the environment of the postmaster, and that of all other processes.
+// Implements one environment for the postmaster, and another for all other processes.
 
 #include "pg/server/environment.h"
 
@@ -47,7 +47,7 @@ SteadyMs Environment::Steady() {
 Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// Includes this process's own value, which the postmaster may not have published yet.
+// Includes this process's own value of the setting, because the postmaster may publish it later.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -183,7 +183,7 @@ static bool begins_in_recovery() {
 
 // Combines the machine's boot id with the position of the last checkpoint, which every run of
 // PostgreSQL moves, even without this library. If the last run did not end cleanly, the boot id
-// becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid one.
+// becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid id.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

@@ -2,8 +2,8 @@
 // secret. Servers of different system users, or with separate /dev/shm, do not find each other.
 //
 // Each server locks its node ids in a shared memory file named after the first secret's
-// fingerprint. They are shared locks, so a claim never fails. All processes of a server inherit the
-// open file (OFD locks of Linux), so the locks end with the last process.
+// fingerprint. These locks are shared, so a claim never fails. All processes of a server inherit
+// the open file (OFD locks of Linux), so the locks end with the last process.
 
 #pragma once
 

@@ -21,7 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// This happens only if a secret was added for the future second of a made-up identifier.
+// This happens if a made-up identifier had a future second and a secret was added for this second.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
@@ -34,7 +34,7 @@ static const char* time_of(uint64 raw) {
 // storage order, are often consecutive, so this function encrypts consecutive numbers in batches.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
-    static int secrets;   // the ring's secrets when it encrypted `ids`; 0: none yet
+    static int secrets;   // how many secrets the ring had when it encrypted `ids`; 0: none yet
     static uint64 first;  // ids[i] is the identifier of first + i
     static uint64 ids[kBatchLength];
     static uint64 skipped;
@@ -62,7 +62,7 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// Encrypts only with several secrets, because a ring of one secret skips nothing.
+// A ring of one secret skips nothing, so encrypts only under several secrets.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
@@ -138,9 +138,9 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
-// Lets the planner convert the cast of a constant, because partition pruning and postgres_fdw need
-// a constant. The result depends on the secret, so a plan may contain it, but a stored expression
-// may not. The planner plans stored expressions without a planner state (`root`).
+// Lets the planner evaluate the cast of a constant, for partition pruning and postgres_fdw. The
+// result depends on the secret. So a plan may contain the result, but a stored expression may not.
+// The planner plans stored expressions without a planner state (`root`).
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

@@ -7,18 +7,18 @@
 // server's entry. From then on, values of the type cannot be read. This INSERT must succeed, so
 // that the database keeps the entry. A second table, randflake_key_check, makes the restore fail:
 // the dump has the entry there too, and a constraint refuses it. If the operator adds the secret
-// later, the restored values stay wrong. The second table still lacks the entry, so the database
-// stays unusable. If the server has the secret, a trigger copies the entry to the second table.
+// after the restore, the restored values are still wrong. The second table still lacks the entry,
+// so the database stays unusable. If the server had the secret before, a trigger copies the entry.
 //
-// If CREATE EXTENSION runs before the server has a secret, the database is bound by the first value
-// that a role with EXECUTE on randflake_bind_secret() makes or reads in. No session binds the
+// If CREATE EXTENSION runs before the server has a secret, the first role with EXECUTE on
+// randflake_bind_secret() that makes or inputs a value binds the database. No session binds the
 // database while randflake_key_check has an entry of another secret. A session locks both tables
 // against new entries during this check.
 //
-// In a bound database, the first value of a further secret adds that secret's entry, whatever the
-// role. Each transaction that does not see the entry adds it, so rows may be equal, but no dump has
-// a value without its entry. Standbys and read-only transactions need no entry. A parallel
-// operation cannot add an entry, so it raises an error.
+// In a bound database, any role's first value under a further secret adds the secret's entry. Each
+// transaction that sees no such entry adds one. So rows may be equal, but no dump has a value
+// without its entry. Standbys and read-only transactions need no entry. A parallel operation cannot
+// add an entry, so it raises an error.
 //
 // Scans read randflake_key like a catalog, so that output works without an ordinary snapshot.
 // Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
@@ -54,7 +54,7 @@ struct Known {
 };
 }  // namespace
 
-// The second is for a historic snapshot, the first for all other snapshots.
+// `known_in_history` is for historic snapshots, `known_now` for all other snapshots.
 static Known known_now;
 static Known known_in_history;
 
@@ -139,8 +139,8 @@ static const char* shown_entry(const char* text, size_t length) {
                                                 : quoted(text, length);
 }
 
-// Returns the fingerprints in a table that `records` do not have; null if none. The list is at most
-// kListedBytes long, because a database's owner can insert any number of texts.
+// Returns the fingerprints that are in a table but not in `records`; null if none. The list is at
+// most kListedBytes long, because a database's owner can insert any number of texts.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -242,7 +242,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If no entry is foreign, one in the middle is missing, and the message shows those that exist.
+    // If no entry is foreign, an entry in the middle is missing. Then names the existing entries.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -358,7 +358,7 @@ static void prepare(Oid function) {
         key_table = find_table(kKeyTable, function);
 }
 
-// Raises the error of this step. Returns false if the caller must raise an error.
+// Raises this step's error. Returns false if the caller has its own error for the step.
 static bool report(BindingStep step, const TypeBinding& binding, const SecretRecords& records,
                    TypeUse use, int generation, Oid function) {
     switch (step) {
@@ -511,7 +511,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 
 // The constraint of randflake_key_check calls this function. Raises an ERROR if this entry, or
 // another entry of the database, belongs to a secret that the server lacks. A server without a
-// secret raises it if the database has entries, but not this one.
+// secret raises the ERROR if the database has entries, but not this entry.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -1,7 +1,7 @@
 // Estimates for the planner how many values <, <=, > and >= select. PostgreSQL's estimators
 // interpolate within a bin of the histogram only for built-in types, so this code passes column and
-// constant as bigint, which has the same order. The estimators find the column's statistics and
-// indexes by the operator, which stays that of the type.
+// constant as bigint, which has the same order. It passes the type's operator, by which the
+// estimators find the column's statistics and indexes.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
 // for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x

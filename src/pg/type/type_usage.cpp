@@ -1,12 +1,12 @@
 // Checks that a role may make a value of the type randflake, by input, a cast or randflake_lower().
 //
 // PostgreSQL shows node trees to every role, and a constant in them reveals the stored number. So a
-// role that can make a constant from an identifier can decode the identifier. PostgreSQL checks
-// USAGE only where a statement names the type. An expression like COALESCE(id, '...') makes a value
-// without naming it, so the functions that make values check USAGE.
+// role can decode an identifier if it can store the identifier as a constant of the type.
+// PostgreSQL checks USAGE only where a statement names the type. An expression like COALESCE(id,
+// '...') makes a value without naming it, so the functions that make values check USAGE.
 //
-// The checked role is the current one: in a SECURITY DEFINER function, its owner. A session
-// remembers the last role with USAGE until the privilege may have changed.
+// The checked role is the current role. In a SECURITY DEFINER function, this is the owner. A
+// session remembers the last role with USAGE until the privilege may have changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"

@@ -1,8 +1,8 @@
 // The marker of a data directory is a POSIX shared memory object, whose name is a hash of the
-// directory's identity. It survives a stop of the server, but no reboot. It counts only on a tmpfs,
-// because a disk could be rolled back together with the directory. Without a marker, a start only
-// waits randflake.max_clock_skew, so containers may safely have different markers. Another user may
-// create an object of this name: opening it blocks on no FIFO and follows no link.
+// directory's identity. The object survives a stop of the server, but no reboot. It counts only on
+// a tmpfs, because a disk could be rolled back together with the directory. A start without a
+// marker only waits randflake.max_clock_skew. So containers may have different markers. Another
+// user may create a FIFO or a link of this name. So opening neither blocks nor follows links.
 
 #include "pg/window/run_marker.h"
 

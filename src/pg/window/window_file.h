@@ -19,7 +19,7 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
 // Locks this directory for this process and its later children. A hard-linked copy shares the lock.
-// With `makes`, makes missing files. Returns whether the lock is held.
+// If `makes` is true, makes missing files. Returns whether the lock is held.
 bool window_file_lock(bool makes);
 // Closes this process's copy of the lock. For a child process that may outlive the server.
 void window_file_leave_lock();
