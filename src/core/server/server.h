@@ -13,8 +13,7 @@
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
 // because these are atomic. For the leases, they read a copy (ShowLeases).
 //
-// Each write stores the whole state, then moves the marker. No process relies on the state before
-// that.
+// Each write stores the whole state, then moves the marker. Until then, no process relies on it.
 //
 //   EnsureLoaded, once   read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
@@ -45,7 +44,7 @@
 namespace randflake {
 
 // If the wall clock has jumped ahead by more than this since the postmaster's start, the server
-// waits for the operator, because it could not take back a window in the far future.
+// opens no window and waits for the operator. It could not take back a window in the far future.
 inline constexpr Seconds kMaxClockJump = 86400;
 
 // After a failed write or read, the server waits this long before it tries again.
@@ -61,7 +60,7 @@ enum class WindowProblem : uint8_t {
     kSecrets,      // the state refuses the secrets; `second` is the state's last written end
     kNoRange,      // the clock is behind, and no range of node ids may open before `second`
     kNotLooked,    // no worker has checked whether a coordinator here leased the node ids
-    kLeased,       // a coordinator here has, or may have, leased the node ids up to `second`
+    kLeased,       // a coordinator here has, or may have, leased the node ids until `second`
 };
 struct WindowTrouble {
     WindowProblem problem;
@@ -72,7 +71,7 @@ struct WindowTrouble {
 enum class LeaseOpening : uint8_t {
     kOpened,  // the next lease became the open lease
     kNotYet,  // there is no next lease, it is early, or the disk failed
-    kUsed,    // this server itself used the lease's node ids, up to `used_until` or later
+    kUsed,    // this server itself used the lease's node ids until `used_until` or later
 };
 
 // Server makes its decisions through Env::Decisions. Environments of the simulation replace this
@@ -159,7 +158,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. The slots allow a window of range i from the second
-    // earliest[i] on. For the range of an open window, the window's word has this second instead.
+    // earliest[i] on. While a window is open, Window::earliest() is the right value for its range.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -394,8 +393,8 @@ public:
 
     // --- the worker that looks
 
-    // Coordinators in this server's databases may have leased the range i up to `free_at[i]`. The
-    // state keeps this second as a written end, so even a proven start waits for it.
+    // Coordinators in this server's databases may have leased range i until free_at[i]. The state
+    // keeps this second as a written end, so even a proven start waits for it.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -460,8 +459,8 @@ public:
         return opening;
     }
 
-    // Removes the next lease, and returns what the worker gives back. Returns none, and keeps the
-    // lease, if a session has opened the lease or if the write fails.
+    // Removes the next lease, and returns it for the worker to give back. Returns none, and keeps
+    // the lease, if a session has opened the lease or if the write fails.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -484,7 +483,7 @@ public:
     }
 
     // Seals the window and forgets the leases. The state on disk keeps the leases unless
-    // `gives_back`. Returns the leases that the worker may give back, each with the second up to
+    // `gives_back`. Returns the leases that the worker may give back, each with the second until
     // which the server has used it. Returns none if the leases may still be on disk.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
@@ -505,7 +504,7 @@ public:
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
         }
-        // A lease counts as used up to the written end of its node ids.
+        // A lease counts as used until the written end of its node ids.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (!struck)
                 *release = {};

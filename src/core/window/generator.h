@@ -19,8 +19,8 @@
 //
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
 // compare-and-swap fails. If Reserve loads the new word, it then loads a closed window or the new
-// window. So every reserved number is in the window in force at its reservation, wherever the two
-// functions pause. To move an open window's end, the caller stores the window's word once.
+// window. So every reserved number is in the window that is in force at its reservation, wherever
+// the two functions pause. To move an open window's end, the caller stores the window's word once.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
@@ -28,7 +28,7 @@
 // then would wrongly succeed. So ChangeWindow refuses a start before earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
-// slot's word before the next window is later than every word that the slot had before.
+// word that ChangeWindow then stores is later than every former word of the slot.
 //
 // This order applies to each node id separately, because a slot's word contains the node id. A
 // server that uses several ranges of node ids in turn keeps the earliest second of each range. When
@@ -70,8 +70,8 @@ struct Window {
 };
 
 // A slot without a window has this word: in new shared memory, after SealWindow, and if the layout
-// cannot hold the window. No slot of a window has this word, because windows start at tick 1 or
-// later and a sequence has at least one bit.
+// cannot hold the window. A slot with a window never has this word, because windows start at tick 1
+// or later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -205,8 +205,8 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 
 // Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
 // the window was changing. `last_node` is the last node id that the slots may get. Loads the window
-// before and after the slot's word: if both are the same, the window was open in between. This
-// fails only if a window of another range of node ids has the same seconds.
+// before and after the slot's word: if both are the same, the window was open in between. The only
+// exception is a window of another range of node ids with the same seconds.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -229,7 +229,7 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 // Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
 // 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
 // layout can, or if `next` starts before earliest(), closes the window and returns false. Only one
-// process may call this at a time. These node ids must never have had the window `next`.
+// process may call this at a time. The node ids must never have had the window `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

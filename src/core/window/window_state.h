@@ -1,4 +1,4 @@
-// A server keeps the state of its windows on disk. This file encodes it and plans by it.
+// A server keeps the state of its windows on disk. This file encodes and interprets it.
 //
 // For each range of node ids, the state has a second called the written end. The server has issued
 // no identifier under these node ids in this second or later. This holds even after a crash,
@@ -124,8 +124,8 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether it has still
-// decoded `raw` correctly. The first secret encrypts all numbers that represent whole seconds.
+// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether its decoded
+// number `raw` is certainly right. The first secret encrypts the numbers that represent seconds.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -260,8 +260,8 @@ struct WindowState {
     SecretRecords secrets;  // of the server that wrote this state
     // A coordinator reported that this server lacks a secret from this second on; 0 if none did.
     Second differs_from;
-    // The range since the start of the server that wrote this state. If the state has a stop,
-    // `smallest_ms` is the value at the stop.
+    // The tolerated difference since the start of the server that wrote this state. If the state
+    // has a stop, `smallest_ms` is the value at the stop.
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
@@ -271,8 +271,8 @@ struct WindowState {
     // The first second after the hold-off of this directory's last unproven start. Other servers
     // may have used this server's node ids in earlier seconds.
     Second floor;
-    // At this second a start found that this directory is a copy; 0 if none did. The operator
-    // resets this by acknowledging the copy. A start in another copy sets it again.
+    // The second at which a start found that this directory is a copy, or 0. The operator resets it
+    // by acknowledging the copy. A start in another copy sets it again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -297,8 +297,8 @@ struct WindowState {
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
-    // function lowers an end. The window must be sealed, and the server must have used none of its
-    // numbers from `end` on. If `end` is 0, it has used none at all.
+    // function lowers an end. The window must be sealed, and none of its numbers from `end` on may
+    // be used. If `end` is 0, the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -335,7 +335,7 @@ const char* StateErrorText(StateError error) noexcept;
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// The log says what a start found on disk.
+// A start logs what it found on disk.
 enum class Finding : uint8_t {
     kOwn,            // this directory's own state
     kFirstUse,       // no server ever used the directory for identifiers
@@ -375,7 +375,7 @@ struct Start {
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
 // from the present. If the wall clock was ahead at the start and set back since, the hold-off by
-// the wall clock counts from the present. Other servers stopped before the start.
+// the wall clock counts from the present. This is safe, because other servers stopped earlier.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -408,7 +408,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // - The stop is the last write. If there was a later write, the disk was rolled back to this stop,
 //   and another run may have opened a window.
 // - PostgreSQL has not run here since the stop. A coordinator here could have leased the node ids.
-// - Both clocks show less than the difference. A virtual machine's uptime alone omits its pauses.
+// - Both clocks show less than the difference, because a virtual machine's uptime omits pauses.
 //
 // The tolerated difference may have changed over time. Of its values in the stopped run and since
 // this start, the proof uses the smallest, and the hold-off uses the largest.
@@ -418,7 +418,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
 // "Resuming a lease", gives the reasons.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
-// Returns whether a window may open at this second and uptime. `opens_at_ms` is of StartPlan.
+// Returns whether a window may open at this second and uptime. See StartPlan for `opens_at_ms`.
 constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
                        UptimeMs uptime_ms) noexcept {
     return second >= opens_at && uptime_ms > opens_at_ms;
@@ -428,14 +428,14 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
 // Chooses another range at the second `now`, because the range `in_use` is ahead of the clock. Of
-// the ranges that may open a window now, returns the lowest unused one, or else the one used
-// longest ago. Returns `ranges.count` if none may. `earliest` has the first second at which the
-// slots allow a window of each range (generator.h).
+// the ranges that may open a window now, returns the lowest unused one, or else the range used
+// longest ago. Returns `ranges.count` if no range may open. `earliest` has the first second at
+// which the slots allow a window of each range (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the first second at which a leasing server may open a window of these node ids. The lease
-// excludes other servers. But this server may have used them as static ones under a clock ahead.
+// Returns the first second for a lease's window of these node ids. The lease excludes other
+// servers. But this server may have used the node ids as static node ids while its clock was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
@@ -443,7 +443,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // the state. The caller opens and extends no window until it has added the secrets.
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end
-// of this server. Other servers' identifiers set a second bound. With static node ids, the secret
+// of this server. Other servers' identifiers set another bound. With static node ids, the secret
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of the last lease, because the coordinator grants no lease of later seconds under
 // another secret. So a server whose lease ended because it lacked the secret can still add it.
