@@ -1,7 +1,7 @@
 // The text form of an identifier is the unsigned 64-bit number in the 32 digits of base32hex (RFC
 // 4648, section 7). It has 1 to 13 digits, the most significant first, without leading zeros.
 //
-// The SQL type has one more rule. A client may send a decimal number from a time when the column
+// The SQL type has one more rule. A client may send a decimal number that it read while the column
 // was a bigint. In base 32 this number could match another row. So if all digits are decimal, the
 // type writes 13 digits with leading zeros. It refuses a decimal text of fewer digits.
 

@@ -1,4 +1,4 @@
-// Parses the text of a layout: a name, or a list of the fields from the top bit down and the epoch:
+// Parses a layout's text, which is a name or lists the fields from the top bit down and the epoch:
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
@@ -38,8 +38,8 @@ static_assert([] {
     return true;
 }());
 
-// A description stays within these bounds. Node id and sequence fit in an SQL integer. The last
-// tick ends before PostgreSQL's last timestamp, in the year 294276.
+// ParseLayout refuses a layout beyond these bounds. Node id and sequence fit in an SQL integer. The
+// last tick ends before PostgreSQL's last timestamp, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;

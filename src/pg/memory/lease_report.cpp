@@ -44,7 +44,7 @@ Window lease_window(const LeaseReport& report, const Window& window) {
     return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
-// Returns how far the clock is ahead of the coordinator's; 0 if tolerable or uncertain.
+// Returns how far this server's clock is ahead of the coordinator's; 0 if tolerable or uncertain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})
         return 0;

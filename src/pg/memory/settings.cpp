@@ -1,4 +1,4 @@
-// Defines the numeric settings, and those for the coordinator. Other files define the rest.
+// Defines the numeric settings, randflake.coordinator and randflake.registry.
 
 #include "pg/memory/settings.h"
 

@@ -14,8 +14,8 @@
 //   lease_worker_pid        atomic; may be stale, or the pid of another process
 //   rivals                  see RivalReport
 //   decode_horizon          atomic; written under window_lock
-//   secrets                 window_lock to add one; those below the atomic count never change and
-//                           need no lock
+//   secrets                 window_lock to add a secret; secrets below the atomic count need no
+//                           lock, because they never change
 //   the rest                written once, when shared memory is made; needs no lock
 //
 // Nothing here points into a process's memory or the library, whose address differs among processes

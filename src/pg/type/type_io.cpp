@@ -68,7 +68,7 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// Raises an ERROR for an identifier of no secret, or of a second that no server has reached.
+// Raises an ERROR if no secret decrypts the identifier, or if no server has reached its second.
 // Returns false instead if the caller collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);

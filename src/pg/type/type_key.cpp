@@ -4,11 +4,11 @@
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
 // The restore of a dump that was made under another secret adds that secret's entry beside this
-// server's entry. From then on, values of the type cannot be read. This INSERT must succeed, so
-// that the database keeps the entry. A second table, randflake_key_check, makes the restore fail:
-// the dump has the entry there too, and a constraint refuses it. If the operator adds the secret
-// after the restore, the restored values are still wrong. The second table still lacks the entry,
-// so the database stays unusable. If the server had the secret before, a trigger copies the entry.
+// server's entry. From then on, values of the type cannot be read. This entry must remain in
+// randflake_key. A second table, randflake_key_check, makes the restore fail: the dump has the
+// entry there too, and a constraint refuses it. If the operator adds the secret after the restore,
+// the restored values are still wrong. The second table still lacks the entry, so the database
+// stays unusable. If the server has the secret at the restore, a trigger copies the entry.
 //
 // If CREATE EXTENSION runs before the server has a secret, the first role with EXECUTE on
 // randflake_bind_secret() that makes or inputs a value binds the database. No session binds the
@@ -289,7 +289,7 @@ static const char* bind_hint() {
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
-    // The second table matters only if randflake_key has more than the first secret.
+    // The second table matters only if randflake_key has more than the first secret's entry.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
     if (further && !decoding)

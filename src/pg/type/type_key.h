@@ -15,8 +15,8 @@
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Returns true after adding the entries that this use of the type needs. Returns false for an
-// identifier of no secret, or of a second that no server has reached. Otherwise raises an ERROR.
+// Adds the entries that this use of the type needs, and returns true. Returns false if no secret
+// decrypts the identifier, or if no server has reached its second. Otherwise raises an ERROR.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 
