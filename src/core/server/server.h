@@ -341,8 +341,8 @@ public:
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add a secret that other servers use. It
-        // has issued nothing since its start, and checks the state before its first window opens.
+        // A standby, or a server that lost its secrets, needs no state to add a secret. It has
+        // issued nothing since its start, and checks the state before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
         // The state on disk may have leases, too.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
@@ -870,7 +870,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // A coordinator's report from before the server read the state is newer than the state.
+        // If a coordinator reported before the server read the state, its report is newer.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;

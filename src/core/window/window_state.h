@@ -200,7 +200,7 @@ struct Stop {
 // end. It numbers its attempts from a random number on. Failed attempts count, because their state
 // may appear on disk later. When the state is durable, and before anything relies on it, the server
 // writes `mark` to the marker. While the marker shows `mark` or `follows`, everything in use relies
-// on this state or an earlier one.
+// on this state or an earlier state.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -234,8 +234,8 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // The lease would end at `lasts_until_ms` if it had started when the holder asked for it. It
-    // may have started later, so by every clock it ends at `lasts_until_ms` or later.
+    // A lease that starts when the holder asks for it ends at `lasts_until_ms`. A lease that starts
+    // later ends later.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -396,8 +396,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //
 // Without a proof (below), the hold-off lasts until the tolerated difference has passed since the
 // start by both the wall clock and the uptime. The wall clock makes the hold-off end after all
-// seconds that other servers used. The uptime makes it long enough for another server's proof, even
-// if the wall clock is set. The operator may set the clock back after the hold-off. So until
+// seconds that other servers used. The uptime makes it as long as other servers' proofs assume,
+// even if the wall clock is set. The operator may set the clock back after the hold-off. So until
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other

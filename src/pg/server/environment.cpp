@@ -141,7 +141,7 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no locks, so code that needs one does not compile.
+// The postmaster has no PGPROC and can take no lock. So code that needs a lock does not compile.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

@@ -188,7 +188,7 @@ Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
 }
 
 // All backends take numbers from one slot, so the numbers rise and inserts go to the end of an
-// index. With a slot per backend, inserts would split its pages and leave them half empty.
+// index. With a slot per backend, inserts would split index pages and leave them half empty.
 SQL_FUNCTION(randflake_next);
 Datum randflake_next(PG_FUNCTION_ARGS) {
     require_generator();
