@@ -86,8 +86,7 @@ struct Layout {
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
 
-    // Returns a raw number's identifier. Within a tick and node id, each identifier exceeds the one
-    // before by 2^sequence_shift.
+    // Returns an identifier. Within a tick and node id, identifiers increase by 2^sequence_shift.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(HasBits(raw));
         const Fields fields = Unpack(raw);

@@ -74,8 +74,8 @@ enum class LeaseOpening : uint8_t {
     kUsed,    // this server itself used the lease's node ids until `used_until` or later
 };
 
-// Server makes its decisions through Env::Decisions. Environments of the simulation replace this
-// type by others, each of which breaks one rule.
+// Server makes its decisions through Env::Decisions. Environments of the simulation use other
+// types, each of which breaks one rule.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -158,7 +158,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. The slots allow a window of range i from the second
-    // earliest[i] on. While a window is open, Window::earliest() is the right value for its range.
+    // earliest[i] on. For the range of an open window, Window::earliest() replaces this second.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -870,7 +870,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // If a coordinator reported before the server read the state, its report is newer.
+        // A report that the coordinator made before this read is newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;

@@ -228,8 +228,8 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
 // 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
-// layout can, or if `next` starts before earliest(), closes the window and returns false. Only one
-// process may call this at a time. The node ids must never have had the window `next`.
+// layout can hold them, or if `next` starts before earliest(), closes the window and returns false.
+// Only one process may call this at a time. The node ids must never have had the window `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

@@ -5,11 +5,12 @@
 // because the server writes the end of a window before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
-// server promoted in place of this one, a server configured with these node ids, or this directory
-// before its disk was rolled back. The state does not show this. But each of these servers stopped
-// before this one started, and all clocks differ by less than the tolerated difference. So after a
-// start, the server opens no window until this difference has passed. This wait is the hold-off.
-// The server skips it if the state proves that no other server ran in between; see PlanStart.
+// server promoted in place of this server, a server configured with these node ids, or this
+// directory before its disk was rolled back. The state does not show this. But each of these
+// servers stopped before this server started, and all clocks differ by less than the tolerated
+// difference. So after a start, the server opens no window until this difference has passed. This
+// wait is the hold-off. The server skips it if the state proves that no other server ran in
+// between; see PlanStart.
 
 #pragma once
 
@@ -234,8 +235,7 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // A lease that starts when the holder asks for it ends at `lasts_until_ms`. A lease that starts
-    // later ends later.
+    // A lease that starts when its holder asks ends at `lasts_until_ms`, and any other lease later.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -428,7 +428,7 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
 // Chooses another range at the second `now`, because the range `in_use` is ahead of the clock. Of
-// the ranges that may open a window now, returns the lowest unused one, or else the range used
+// the ranges that may open a window now, returns the lowest unused range, or else the range used
 // longest ago. Returns `ranges.count` if no range may open. `earliest` has the first second at
 // which the slots allow a window of each range (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,

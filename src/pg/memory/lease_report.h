@@ -20,7 +20,7 @@ enum class LeaseProblem : uint8_t {
     kSecrets,   // the coordinator refuses or does not renew, because secrets differ
     kUnusable,  // the answer makes no sense to this server
     kClocks,    // this server's clock is outside the granted time
-    kUsed,      // this server itself used the node ids up to a later second
+    kUsed,      // this server itself used the node ids until a later second
 };
 
 // This report is in shared memory. It has its own spinlock, because a process that holds the window

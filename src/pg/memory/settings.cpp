@@ -29,8 +29,8 @@ static constexpr ErrorText kTwoSources = {
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Each reload calls this for both settings. Only the postmaster warns, and only once until an
-// operator unsets one of them.
+// Each reload calls this for both settings. Only the postmaster warns. It warns again only after an
+// operator has unset one setting.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)

@@ -16,7 +16,7 @@
 //   decode_horizon          atomic; written under window_lock
 //   secrets                 window_lock to add a secret; secrets below the atomic count need no
 //                           lock, because they never change
-//   the rest                written once, when shared memory is made; needs no lock
+//   other fields            written once, when shared memory is made; needs no lock
 //
 // Nothing here points into a process's memory or the library, whose address differs among processes
 // with EXEC_BACKEND. A slot's word outlives the backends that use the slot.
@@ -115,5 +115,5 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
-// true. The caller then initializes all other fields, which are zero. It holds AddinShmemInitLock.
+// true. The caller initializes all other fields, which are zero, and holds AddinShmemInitLock.
 bool shmem_attach();

@@ -35,7 +35,7 @@ void window_record_acknowledged();
 // Returns a copy of the report. Do not use the copy's mutex.
 WindowReport window_report();
 
-// Returns the error for secrets that differ from those under which identifiers were made.
+// Returns the error for secrets that would change the meaning of issued identifiers.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
 // Only a holder of the window lock calls these functions.

@@ -62,7 +62,7 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// A ring of one secret skips nothing, so encrypts only under several secrets.
+// Encrypts `raw` only if the ring has several secrets. A ring of one secret skips nothing.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);

@@ -16,7 +16,7 @@
 // against new entries during this check.
 //
 // In a bound database, any role's first value under a further secret adds the secret's entry. Each
-// transaction that sees no such entry adds one. So rows may be equal, but no dump has a value
+// transaction adds this entry unless it sees the entry. So rows may repeat, but no dump has a value
 // without its entry. Standbys and read-only transactions need no entry. A parallel operation cannot
 // add an entry, so it raises an error.
 //
