@@ -38,8 +38,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- is behind may renew a lease that has ended by the coordinator's clock. This renewal and a grant
 -- of the node ids both lock the row of the lease. The exclusion constraint refuses any other
 -- overlap, and needs no wait. A takeover needs no lock: until the pool changes, each request
--- computes the mark from randflake_lease_takeover. A check must see all commits from before it got
--- its lock, so requests need READ COMMITTED.
+-- computes the mark from randflake_lease_takeover. After a check got its lock, it must see all
+-- earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes the ended leases of its node ids. If a holder never used its lease, the lease
 -- keeps its first second. So the table shows for each node id when its last lease ended. The table
@@ -56,13 +56,13 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   the number of requested classes, and m the number of chunks. A class takes another chunk only
 --   when its chunks are full. So it has at most used / 64 + 1 chunks. The coordinator refuses a
 --   request only if no chunk is empty and all chunks of its class, at most (used - 1) / 64, are
---   full. So it grants every request while c * used / 64 + c - 1 < m. This holds up to used = 64 *
---   (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
+--   full. So the coordinator grants every request while c * used / 64 + c - 1 < m, which means up
+--   to used = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
--- ended leases, oldest first, until they have more node ids than the grant needs. So `used` is at
+-- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
 -- most the largest number of node ids that leases in force ever had. These also count as in use:
 --
 -- - chunks that open transactions have locked. If such a transaction rolls back, its ended leases
@@ -71,16 +71,15 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - leases across chunks, after a change of the pool
 -- - for a day after a takeover, earlier leases that their holders did not renew.
 --
--- The edges of the pool make no whole chunk. Grants take these node ids one at a time. A pool of
--- fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
+-- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
+-- of fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or for more than 64 node
 -- ids. It then takes any gap, if possible a whole chunk. It refuses only if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
--- first secret. Each further secret adds a space, its fingerprint, "@" and the Unix second at which
--- it begins.
+-- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
 --
 -- Times are Unix seconds. A span is half-open, [start, end). The functions take and return the last
 -- second of a lease, as the Randflake libraries do.
@@ -177,9 +176,9 @@ COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have colle
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
-    -- The number of node ids of each slot, also of the largest lease in it. 0: an empty chunk.
+    -- The number of node ids of each slot. An empty chunk has 0.
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
-    -- One bit for each slot, or one for an empty chunk. 1 means that the slot seems free.
+    -- One bit for each slot, or a single bit for an empty chunk. 1 means that the slot seems free.
     free bit varying NOT NULL,
     -- This is "first" while the chunk has a free slot, and null otherwise.
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
@@ -188,7 +187,7 @@ CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
--- Holds the time of a takeover. A rollback does not change a sequence, so the wait begins with the
+-- Stores the time of a takeover. A rollback does not change a sequence, so the wait begins with the
 -- first call even if this call fails. Before a takeover, the sequence holds where and when the
 -- extension was created. So a dump omits it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
@@ -260,9 +259,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns true if this coordinator is a promoted standby of the former one: its timeline is the
--- next one, and the rest of the identity is equal. If its timeline is a later one, a third
--- coordinator was promoted in between, and both tables may lack leases of that coordinator.
+-- Returns true if this coordinator is a promoted standby of the former one: its timeline is higher
+-- by 1, and the rest of the identity is equal. If its timeline is higher by more, a third
+-- coordinator was promoted in between, and both tables may lack its leases.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -342,7 +341,7 @@ BEGIN
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
     -- A grant must survive a crash. If somebody cancels the wait for a synchronous standby,
-    -- PostgreSQL only warns, and the holder must see this warning. No setting may prevent this.
+    -- PostgreSQL only warns, and the holder must see this warning. So this code overrides settings.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
@@ -529,7 +528,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- If others have locked its chunk, a lease waits for a later grant, but not forever.
+        -- A lease whose chunk is locked waits for a later grant, but not forever.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -557,8 +556,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None of these leases may be in force. The lock prevents that a holder whose clock is
-        -- behind renews such a lease. A lease that reaches into other chunks stays.
+        -- None of these leases may be in force. The lock keeps a holder whose clock is behind from
+        -- renewing such a lease. A lease that reaches into other chunks stays.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -574,7 +573,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If there are none, `first` is null, and `free_at` is when some may be free (null: soon).
+-- leases. If there are none, `first` is null, and some may be free from `free_at` on (null: soon).
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -731,8 +730,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Raises an error while the pool is closed. The error is no refusal, after which the holder would
--- ask for another lease. The holder keeps its lease, and asks this or another coordinator again.
+-- Raises an error while the pool is closed. The error is no refusal, so the holder does not ask for
+-- another lease. It keeps its lease, and asks this or another coordinator again.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -777,9 +776,9 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
--- entry that differs. If the first secrets differ, returns 0. If all entries are equal, returns
--- null. From this second on, two numbers could get one identifier. Readers of the view
--- randflake_leases run this function.
+-- entry that differs: from this second on, two numbers could get one identifier. Returns 0 if the
+-- first secrets differ, or null if all entries are equal. Readers of the view randflake_leases run
+-- this function.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -790,9 +789,9 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Finds the first secret of the pool that the holder lacks, and returns its first Unix second.
--- Returns null if the holder lacks none, or if the first secrets differ. From that second on, the
--- holder may misread identifiers of others. Secrets that the pool lacks do not count.
+-- Returns the first Unix second of the first secret of the pool that the holder lacks. From this
+-- second on, the holder may misread identifiers of others. Returns null if the holder lacks none,
+-- or if the first secrets differ. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -805,9 +804,9 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
--- by its constraint field. Its column field has the second of the first secret that the holder
--- lacks, like differs_from in an answer. A holder may lease up to that second. With another first
--- secret, it may not.
+-- by its constraint field. Its column field contains the start of the first secret that the holder
+-- lacks, like differs_from in an answer. The holder may lease up to this second, unless its first
+-- secret differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -1114,9 +1113,9 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- If the holder's end is earlier, it missed the answer to a renewal. If it is later, a failover
-    -- lost the renewal. Each end was at most `latest` when it was granted. If one is later than
-    -- `latest` now, the clock stepped back, or the holder invented its end.
+    -- If the holder expects an earlier end, it missed the answer to a renewal. If it expects a
+    -- later end, a failover lost the renewal. Each end was at most `latest` when it was granted. If
+    -- an end is later than `latest` now, the clock stepped back, or the holder invented the end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1139,8 +1138,7 @@ BEGIN
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After this error, which is no refusal, the holder keeps its lease. It needs the secret to
-    -- renew it.
+    -- This error is no refusal. The holder keeps its lease, and needs the secret to renew it.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1350,7 +1348,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- Finds when the last lease of the node ids that leave the pool ends.
+    -- Finds the end of the last lease of node ids that leave the pool.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease

@@ -43,11 +43,12 @@
 --    randflake_configure() gets a node id, makes sequences, or finds another server, database or
 --    timeline. Under a new secret, a node id has no past.
 --
--- So uniqueness depends on clocks only in case 4 without a proof, and in case 6. Rollbacks,
--- isolation levels and snapshots change no sequence. If randflake_configure() rolls back, the
--- sequences that it made are gone, and the next call also begins 64 ahead. It changes the row of
--- randflake_state by TRUNCATE, which waits for all transactions that have read the row, and hides
--- it from older snapshots. Only randflake_configure() calls setval for tickets, hops and leaps.
+-- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
+-- Rollbacks, isolation levels and snapshots change no sequence. If randflake_configure() rolls
+-- back, the sequences that it made are gone, and the next call also begins 64 seconds ahead. The
+-- function changes the row of randflake_state by TRUNCATE, which waits for all transactions that
+-- have read the row, and hides it from older snapshots. Only randflake_configure() calls setval for
+-- the logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
 -- ahead. It moves neither hops (512 seconds) nor leaps (three days), because sessions stop them at
@@ -275,7 +276,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- The call checks the number before and after nextval: another session may open a new second.
+    -- The call checks the number before and after nextval: a session may open a second in between.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -585,8 +586,8 @@ BEGIN
 END
 $$;
 
--- Returns when `numbers` may have a free number less than `below`. Until then it opens a second
--- that this session holds, or waits for the session that holds it.
+-- Waits until `numbers` may have a free number less than `below`. Opens the next second if this
+-- session holds it, and otherwise waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

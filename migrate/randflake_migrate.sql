@@ -173,8 +173,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE r.ev_class = ANY ($1) AND NOT has_table_privilege(c.relowner, u.oid, 'UPDATE, DELETE, TRUNCATE'))
 $$;
 
--- Returns tables for LOCK TABLE, with referenced tables first, as most programs lock them. `roots`
--- has the tables to which the columns of `rels` refer.
+-- Returns tables for LOCK TABLE, with referenced tables first, because most programs lock tables in
+-- this order. `roots` has the tables to which the columns of `rels` refer.
 CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
@@ -317,8 +317,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns what directly depends on an object or a column. A rule counts as its view. Among the
--- dependents of a table's row type, a changed column affects only columns.
+-- Returns what directly depends on an object or a column. A rule counts as its view. Of the
+-- dependents of a table's row type, a changed column affects only those that are columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -1276,7 +1276,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- Returns the statement that adds the check of a shadow. It spares SET NOT NULL a scan later.
+-- Returns the statement that adds the check of a shadow. Then SET NOT NULL needs no scan.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
@@ -1471,7 +1471,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the indexes on shadows, and their names until step 7. `parent` is the partitioned table's
--- index to which an index belongs. Step 7 makes it from the indexes of the partitions.
+-- index to which an index belongs. Step 7 makes this parent from the indexes of the partitions.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1498,8 +1498,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Returns the statements of step 7, which exchange all columns of a move. Until step 7, they change
--- only if the dependents of the columns change.
+-- Returns the statements of step 7, which exchange all columns of a move. Until step 7, the
+-- statements change only if the dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
@@ -1680,8 +1680,8 @@ BEGIN
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- A reference may have reserved a shadow while another transaction gave the referenced
-            -- row another one. This UPDATE corrects the reference.
+            -- While a reference reserved a shadow, another transaction may have given the
+            -- referenced row a different shadow. This UPDATE corrects the reference.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
