@@ -5,12 +5,11 @@
 // because the server writes the end of a window before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
-// server promoted in place of this server, a server configured with these node ids, or this
-// directory before its disk was rolled back. The state does not show this. But each of these
-// servers stopped before this server started, and all clocks differ by less than the tolerated
-// difference. So after a start, the server opens no window until this difference has passed. This
-// wait is the hold-off. The server skips it if the state proves that no other server ran in
-// between; see PlanStart.
+// promoted server, a server configured with these node ids, or this directory before its disk was
+// rolled back. The state does not show this. But each of these servers stopped before this server
+// started, and all clocks differ by less than the tolerated difference. So after a start, the
+// server opens no window until this difference has passed. This wait is the hold-off. The server
+// skips it if the state proves that no other server ran in between; see PlanStart.
 
 #pragma once
 

@@ -19,8 +19,8 @@ extern int setting_max_clock_skew;  // milliseconds
 void settings_define();
 void settings_check();
 
-// Stores the smallest and the largest value of "randflake.max_clock_skew" since the postmaster's
-// start in shared memory. Call in the postmaster after making shared memory.
+// Stores in shared memory the smallest and the largest value of "randflake.max_clock_skew" since
+// the postmaster's start. Call in the postmaster after making shared memory.
 void skew_init_shared();
 
 static inline int static_node_count() {

@@ -1,4 +1,4 @@
-// A value of the SQL type randflake stores the raw number in time order
+// The SQL type randflake stores raw numbers as signed numbers that sort by time
 // (core/identifier/signed_order.h). Input decrypts an identifier, and output encrypts the number.
 
 #pragma once

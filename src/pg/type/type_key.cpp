@@ -3,7 +3,7 @@
 // randflake_key, which pg_dump includes, has an entry for each secret that values in the database
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
-// The restore of a dump that was made under another secret adds that secret's entry beside this
+// If a dump was made under another secret, its restore adds the other secret's entry beside this
 // server's entry. From then on, values of the type cannot be read. This entry must remain in
 // randflake_key. A second table, randflake_key_check, makes the restore fail: the dump has the
 // entry there too, and a constraint refuses it. If the operator adds the secret after the restore,

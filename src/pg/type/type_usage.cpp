@@ -1,7 +1,7 @@
 // Checks that a role may make a value of the type randflake, by input, a cast or randflake_lower().
 //
-// PostgreSQL shows node trees to every role, and a constant in them reveals the stored number. So a
-// role can decode an identifier if it can store the identifier as a constant of the type.
+// Every role can read PostgreSQL's node trees. A constant in a node tree reveals the stored number.
+// So a role can decode an identifier if it can store the identifier as a constant of the type.
 // PostgreSQL checks USAGE only where a statement names the type. An expression like COALESCE(id,
 // '...') makes a value without naming it, so the functions that make values check USAGE.
 //
