@@ -20,7 +20,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// Converts a Unix second of the coordinator. Returns 0 or SecondsEnd outside the layout.
+// Converts a Unix second of the coordinator. Returns 0 before the layout, SecondsEnd after it.
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -43,14 +43,14 @@ struct LeaseTerms {
 };
 
 // Returns the latest end of a window that a holder may open or extend when its clock shows `now`.
-// This limits a wrong coordinator, because a holder cannot take back an end on disk.
+// This limits what a wrong coordinator can do, because a holder cannot lower an end on disk.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// A reading of the coordinator's clock: at this server's time `at` it showed `shown`. The error is
-// at most `error` in both directions.
+// A reading of the coordinator's clock, which showed `shown` at this server's time `at`. The error
+// is at most `error` in both directions.
 struct CoordinatorClock {
     UptimeMs at;  // 0: unknown
     WallMs shown;
@@ -64,7 +64,7 @@ struct CoordinatorClock {
 };
 
 // Returns whether a holder with `slots` slots can open a window in the granted lease. LatestEnd
-// checks the lease's end. A start outside the layout means that the coordinator's clock is wrong.
+// limits the end. A start outside the layout means that the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);
@@ -75,7 +75,7 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
 }
 
 // Returns the window of a lease when the clock shows `now`. The window is closed before the lease
-// may open and after its end. `earliest` is the first second after all earlier use.
+// may open and after its end. `earliest` is the first second after all earlier windows.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

@@ -1,4 +1,4 @@
-// Judges the parts of an answer in libpq's order. The first part of a wrong form decides.
+// Judges the parts of an answer in libpq's order. The first wrong part decides the verdict.
 
 #include "core/lease/lease_answer.h"
 
@@ -8,8 +8,8 @@
 namespace randflake {
 namespace {
 
-// The coordinator's functions refuse with object_not_in_prerequisite_state. Other errors, as of a
-// standby, a cancelled query or a full disk, do not affect the lease.
+// The coordinator's functions refuse with object_not_in_prerequisite_state. Other errors, such as
+// those of a standby or a full disk, do not affect the lease.
 constexpr char kRefusal[] = "55000";
 // An error has this constraint field if the coordinator disagrees about the secrets.
 constexpr char kAboutSecrets[] = "secrets";
@@ -22,7 +22,7 @@ bool ReadInteger(const char* text, size_t length, int64_t* value) {
     return read_to == text + length && error == std::errc{};
 }
 
-// Returns the second for a Unix second, or 0 if it is not from 1 to `latest`.
+// Reads a Unix second. Returns 0 if the server's second for it is not from 1 to `latest`.
 Second ReadSecond(const char* text, Second latest) {
     UnixSecond second{};
     const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second.count) &&
@@ -74,8 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field of an error contains a Unix second: the coordinator grants nothing before it, or
-// the holder lacks a secret from it on.
+// The column field of an error contains a Unix second. The coordinator grants nothing before this
+// second, or the holder lacks a secret from this second on.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;
@@ -90,7 +90,7 @@ void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (refused_ || Is(part.sqlstate, kNoneFree))
         if (const Second second = ReadSecond(part.column, latest); second != Second{0})
             not_before_ = ToUnix(second);
-    // PostgreSQL itself also raises this SQLSTATE, but never with this field.
+    // PostgreSQL itself also raises kNoneFree, but never with a column field.
     refused_ |= not_before_ != UnixSecond{0};
     verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
 }

@@ -2,14 +2,14 @@
 //
 // An answer is a grant only if it has the expected form and shows that the coordinator committed:
 //
-//   - Each request is one statement and the end of the exchange. The coordinator sends the row,
+//   - Each request is one statement, which ends the exchange. The coordinator sends the row,
 //     commits, and then reports that it is ready, without waiting for the holder. So the row counts
 //     only after this report. If the report shows an open transaction, there was no commit.
 //   - A broken connection, an error, or an answer of another form is no grant.
 //   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
 //     standby, the coordinator commits locally and warns. A failover may lose such a commit.
 //
-// An error with the SQLSTATE of a refusal is a refusal. Other errors do not affect the lease.
+// An error is a refusal if it has the SQLSTATE of refusals. Other errors do not affect the lease.
 
 #pragma once
 
@@ -27,7 +27,7 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // If true, the last column is the start of the first secret that the holder lacks, or null.
+    // If true, the last column is the start of the first secret that the holder lacks; null: none.
     bool tells_of_secrets;
 };
 
@@ -39,7 +39,6 @@ struct AnswerField {
     size_t length;
 };
 
-// An answer consists of several parts, one after another.
 struct AnswerPart {
     enum class Kind : uint8_t {
         kRow,
@@ -51,11 +50,11 @@ struct AnswerPart {
 
     Kind kind;
 
-    // Only for kRow. With more than kMaxAnswerColumns fields, only their number counts.
+    // For kRow. If there are more than kMaxAnswerColumns fields, `fields` is ignored.
     int field_count;
     const AnswerField* fields;
 
-    // Only for kError: fields of the error in PostgreSQL's protocol, or null.
+    // For kError. These are fields of the error in PostgreSQL's protocol, or null.
     const char* message;
     const char* sqlstate;
     const char* constraint;
@@ -98,8 +97,8 @@ public:
         return values_[column];
     }
 
-    // Return whether the answer compares the secrets, and the start of the first secret that the
-    // holder lacks. 0 means that it lacks none.
+    // tells_of_secrets() is true if the answer compares the secrets. differs_from() is the start of
+    // the first secret that the holder lacks, or 0 if it lacks none.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

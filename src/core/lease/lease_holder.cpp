@@ -11,7 +11,7 @@ namespace randflake {
 static constexpr Ms kFirstRetry = 250;
 static constexpr Ms kLastRetry = 4000;
 
-// No renewal follows the last one sooner than this.
+// The holder waits at least this long between two renewals.
 static constexpr Ms kShortestInterval = 500;
 
 // The holder checks at this interval whether it may open the next lease.
@@ -115,7 +115,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
-    // Measures the lease from the request on, by the clock that never steps.
+    // Measures the lease's duration from the request on, by the clock that never steps.
     if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;

@@ -4,23 +4,23 @@
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
 //   refused        acquire another lease, which opens when the present one ends
-//   too long       if renewed, like refused; if granted, give the lease back
+//   too long       after a renewal, do as if refused; after a grant, give the lease back
 //   clock behind   keep and renew it; the window reaches only up to LatestEnd
 //   no answer      ask again, with growing delays; the leases stay as they are
 //
-// Only a refused renewal ends a lease, never the local clock.
+// The local clock never makes the holder drop a lease.
 //
-// A lease permits the use of node ids up to its end. Server::Extend opens and extends windows in
-// it, as for static node ids.
+// A lease permits the use of node ids up to its end. Server::Extend opens and extends windows
+// within the lease, as for static node ids.
 //
 // A holder has at most two leases. The slots use the node ids of the open lease. The next lease
 // waits for its own start and for the end of the open lease. Windows follow each other in time
-// (generator.h). So a holder never leaves a lease before its end for another, because another
-// coordinator may grant the same node ids.
+// (generator.h), and another coordinator may grant the same node ids. So a holder never leaves a
+// lease before the lease's end.
 //
-// The holder is plain data in shared memory, which may be copied byte by byte. All zero bytes are a
-// holder without leases. One process at a time changes the holder. Clock readings and random
-// numbers are arguments. A start may resume the leases of the state on disk (Resumes in
+// The holder is plain data in shared memory, which may be copied byte by byte. If all bytes are
+// zero, the holder has no leases. One process at a time changes the holder. The caller passes clock
+// readings and random numbers. A starting server may resume leases from disk (Resumes in
 // core/window/window_state.h).
 
 #pragma once
@@ -32,8 +32,8 @@
 
 namespace randflake {
 
-// A stop waits kProbeTimeout for a sign of the coordinator, and then kReleaseTimeout until it
-// accepts the leases. Without a sign the server keeps its leases.
+// A stopping server waits kProbeTimeout for any answer of the coordinator, and then kReleaseTimeout
+// until the coordinator accepts the leases. Without an answer the server keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
@@ -68,10 +68,9 @@ enum class LeaseOutcome : uint8_t {
     kNotAwaited  // the answer matches no pending request; nothing has changed
 };
 
-// A lease that the holder gives back.
 struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
-    UnixSecond last_used;  // the second before its start if it was not used
+    UnixSecond last_used;  // if the lease was not used, the second before its start
 
     // Makes last_used at least `end` - 1, because this directory may have used the node ids.
     void UsedUntil(Second end) noexcept;
@@ -102,7 +101,7 @@ public:
 
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 
-    // --- requests; after a request, answers to former requests count no more
+    // --- requests; after a request, answers to former requests no longer count
 
     // Returns whether the next request is a renewal rather than an acquisition.
     bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
@@ -118,9 +117,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`. A later end stays. If `last` is beyond LatestEnd, and
-    // the lease would also be longer than requested by the clock that never steps, then the lease
-    // keeps its end, and the holder does not renew it again.
+    // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
+    // LatestEnd, and the clock that never steps also shows that the lease would be too long, then
+    // the lease keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -129,7 +128,7 @@ public:
 
     // --- time
 
-    // Returns the time of the next request: after two fifths of the lease. A lease of a minute then
+    // Returns the time of the next request, after two fifths of the lease. A lease of a minute then
     // has 36 seconds left, which is enough for alerts. Steps of the wall clock do not change the
     // time. `longest` is the requested duration. `random` makes the request slightly earlier, so
     // that not all holders ask at the same time.
@@ -139,21 +138,22 @@ public:
 
     // --- the window
 
-    // Returns the window in force, up to the end of the open lease, but not beyond `latest`.
+    // Extends the window in force to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
-    // Returns a window of the open lease if it has none; see OpenNext.
+    // Returns a window for an open lease without a window; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Opens the next lease if it may open now. Returns its window, or a closed window. The window
-    // starts at `earliest` or later, and ends at `latest` or before. `earliest` is not before the
-    // end of the open lease or of the last window.
+    // Opens the next lease and returns its window, or returns a closed window if the lease may not
+    // open yet. The window starts at `earliest` or later, and ends at `latest` or before.
+    // `earliest` is not before the end of the open lease or of the last window.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if this directory may have used the node ids of the next lease up to the lease's
-    // end, so that the lease is useless. `used_until` is the end of the directory's use. Until the
-    // end of the present window, the directory used only node ids of the open lease.
+    // end, so that the lease is useless. The directory may have used node ids until `used_until`,
+    // but until the end of `window` only node ids of the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Gives the next lease back as used up to its end. The coordinator then keeps this end.
+    // Gives the next lease back as used up to its end, so that the coordinator keeps this end.
     LeaseRelease DropNext() noexcept;
-    // Forgets both leases and returns them, to be given back. `last` is the result of the seal.
+    // Forgets both leases and returns them, to be given back. `last` is when the open lease was
+    // last used, or kNotUsed.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one

@@ -1,10 +1,10 @@
 // Computes when a server may use its static node ids, which its own coordinators may have leased.
 //
-// A coordinator never leases or renews the static node ids of its own server. But a coordinator may
-// have leased them before the server's start: if the server is a promoted standby or a copy, or if
-// its settings changed. So unless the start has a proof (PlanStart), a worker looks into every
-// database once. A range opens after the last lease of its node ids. If the range overlaps a
-// coordinator's pool, it also opens only after the coordinator's mark.
+// A coordinator never leases or renews the static node ids of its own server. But if the server is
+// a promoted standby or a copy, or if its settings changed, a coordinator may have leased these
+// node ids before the start. So unless the start has a proof (PlanStart), a worker looks into every
+// database once. A range opens only after the end of the last lease of its node ids. If the range
+// overlaps a coordinator's pool, it also waits for the coordinator's mark (MarkOf).
 
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace randflake {
 
-// Holds what the worker reads in a coordinator's tables. Without a pool, values are the defaults.
+// Holds what the worker reads in a coordinator's tables. Without a pool, fields have defaults.
 struct PoolSeen {
     bool configured;  // there is a pool
     bool same;        // this coordinator changed the pool last
-    bool noted_here;  // `noted` is this coordinator's
-    bool called;      // `noted` is the time of its takeover, otherwise of its creation
+    bool noted_here;  // this coordinator wrote `noted`
+    bool called;      // `noted` is the time of its takeover; if false, of its creation
     bool made_since;  // created after the server's start, so no lease is missing
     UnixSecond noted;
     UnixSecond high_water;
@@ -26,9 +26,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// Returns this coordinator's mark if its first request came now, as randflake_lease_share_pool()
-// computes it. Returns 0 if the coordinator was created after the server's start, because it never
-// leased the server's static node ids.
+// Returns the mark that this coordinator would set if its first request came now, like
+// randflake_lease_share_pool(). Returns 0 for a coordinator created after the server's start,
+// because such a coordinator never leased the server's static node ids.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;
@@ -41,7 +41,6 @@ constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     return ended > pool.high_water ? ended : pool.high_water;
 }
 
-// Collects what the worker finds in all databases.
 struct PoolLook {
     NodeRanges ranges;  // of the server
     Second free_at[kMaxRanges];

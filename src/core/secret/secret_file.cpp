@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kSecretDigits = 2 * kKeyBytes;
 
-// Takes one or more blanks.
 bool TakeBlanks(TextLeft* text) {
     const char* before = text->at;
     while (text->Take(' ') || text->Take('\t')) {
@@ -19,7 +18,7 @@ bool TakeBlanks(TextLeft* text) {
     return text->at != before;
 }
 
-// Reads Z, +hh, +hhmm, +hh:mm or the same with a minus, as seconds east of Greenwich.
+// Reads Z, or hh, hhmm or hh:mm after a sign, as seconds east of Greenwich.
 bool TakeOffset(TextLeft* text, int* offset) {
     *offset = 0;
     if (text->Take('Z') || text->Take('z'))

@@ -1,13 +1,12 @@
 // Parses the text of a file of secrets.
 //
-//   00112233445566778899aabbccddeeff # since we lost a laptop 0f1e2d3c4b5a69788796a5b4c3d2e1f0 from
-//   2027-01-01T00:00:00Z
+//   00112233445566778899aabbccddeeff
+//   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
 //
-// Each line has one secret, the oldest first. The second and later secrets have the instant at
-// which they begin: in ISO 8601, on a full second, and later than that of the line before. The
-// instant needs an offset from UTC, because servers in different time zones would disagree about an
-// instant without one. Blank lines, lines that begin with #, and white space at line ends do not
-// count.
+// Each line has one secret, the oldest first. Each line after the first also has the instant at
+// which its secret begins. The instant is in ISO 8601, on a full second, and later than the instant
+// of the line before. Its offset from UTC is required, because servers may be in different time
+// zones. Blank lines, lines that begin with #, and white space at line ends do not count.
 
 #pragma once
 
@@ -21,7 +20,7 @@ namespace randflake {
 
 struct Secret {
     Key key;
-    Second from;  // 0 in the first
+    Second from;  // 0 in the first secret
 
     friend constexpr bool operator==(const Secret&, const Secret&) = default;
 };
@@ -53,7 +52,7 @@ struct SecretFileResult {
 // After an error, *list holds some of the secrets, and the caller must wipe it.
 SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
 
-// Returns a sentence for messages: what a line must contain, or for kEmpty the file.
+// Returns a sentence for messages that says what a line (kEmpty: the file) must contain.
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Encrypts and decrypts batches under a ring. Finds the owners of a batch's numbers at once.
+// Encrypts and decrypts batches under a ring. Finds the owners of a whole batch in one pass.
 
 #include "core/secret/secret_ring.h"
 
@@ -26,8 +26,8 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Sets a bit for each number of a batch that `generation`, not the last one, owns. OwnerOf would
-// cost more for each number than its decryption.
+// Sets bit i if `generation`, which is not the last one, owns raw[i]. For each number, OwnerOf
+// would take longer than the decryption.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {
     RANDFLAKE_ASSERT(generation < ring.count() - 1);

@@ -1,28 +1,28 @@
 // Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
-// are never equal, and each identifier decodes to its number. Identifiers have no mark of their
+// are never equal, and each identifier decodes to its number. Nothing in an identifier names its
 // secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`, with an exception: the first
 // generation owns the lowest number of every second, which stands for the second (layout.h). No
-// server issues these lowest numbers. But users can compute their identifiers even for future
-// seconds, and a new generation must not change these identifiers.
+// server issues these lowest numbers. But users can compute the identifiers of these numbers even
+// for future seconds, and a new generation must not change these identifiers.
 //
 //   claim     generation j claims an identifier if key j decrypts it to a number that j owns
 //   encrypt   the owner's key encrypts a number; if an earlier generation claims the result, every
 //             server skips the number
 //   decode    the first generation that claims an identifier decrypts it
 //
-// The owner claims an issued identifier, and no earlier generation does. So the identifier decodes
-// to its number, and two numbers never share an identifier. If earlier generations have n seconds,
-// servers skip n / 2^30 of all numbers.
+// The owner of an issued identifier's number claims the identifier, and no earlier generation does.
+// So the identifier decodes to its number, and two numbers never share an identifier. If earlier
+// generations own n seconds, servers skip n / 2^30 of a generation's numbers.
 //
-// A new generation takes the numbers from its `from` on from the last generation. If no server has
-// issued any of these numbers, all issued identifiers keep their meaning.
+// A new generation takes over the last generation's numbers, beginning at its own `from`. If no
+// server has issued any of these numbers, all issued identifiers keep their meaning.
 //
 // Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
-// encrypts a result outside a domain again. The ring skips the number instead, because the walk
-// could end at a number of another generation.
+// encrypts a result again if it lies outside a domain. The ring skips the number instead, because
+// the walk could end at a number of another generation.
 
 #pragma once
 
@@ -41,9 +41,9 @@ namespace randflake {
 // depends on the number of generations in use.
 inline constexpr int kMaxGenerations = 16;
 
-// A view of generations that the caller stores, and to which it may append. Cipher::from is the
-// first second: 0 in the first generation, and then increasing. Cipher::Encrypt and Decrypt are
-// inverse bijections of the layout's numbers. The ticks of the layout are seconds.
+// A view of generations in the caller's memory. The caller may append to them. Cipher::from is the
+// generation's first second, which is 0 in the first generation and then increases. Cipher::Encrypt
+// and Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
 template <typename Cipher>
 class Ring {
 public:
@@ -107,7 +107,7 @@ public:
         return left;
     }
 
-    // Encrypt and Decrypt inline the case of one generation, which is the cipher alone.
+    // Encrypt and Decrypt inline the case of one generation, which needs only the cipher.
 
     // Returns false if servers skip the number. Then *id is unusable.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
@@ -118,7 +118,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false, with *raw untouched, if no generation claims `id`: no server made it.
+    // Returns false and leaves *raw alone if no generation claims `id`, so that no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -188,7 +188,7 @@ uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64
                         uint64_t ids[kBatchLength]) noexcept;
 static_assert(kBatchLength == 64);
 
-// Moves the identifiers without a mark in `skipped` to the front, in order. Returns their count.
+// Moves each ids[i] whose bit in `skipped` is 0 to the front, in order. Returns their count.
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake

@@ -21,8 +21,8 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// Returns the first second in which the ring can differ from an entry that it lacks. In the entry's
-// ring, the entry follows the last bound generation that begins earlier.
+// Returns the first second in which `ring` can differ from the ring of an entry that `ring` lacks.
+// In its own ring, the entry follows the last bound generation that begins earlier.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -120,7 +120,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // Only if this ring has the refused entry, the server knows the ring of that entry.
+        // The server does not know the refused entry's ring, unless its own ring has the entry.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

@@ -1,20 +1,20 @@
 // Decides which secrets a database's values of the type have, and what each use of a value needs.
 //
-// A value depends on its own generation and on earlier ones, never on later ones (secret_ring.h).
-// So a database needs an entry for each generation up to that of its newest value. Two tables hold
-// entries, in any order and possibly more than once:
+// A value depends on its own and all earlier generations (secret_ring.h). So a database needs an
+// entry for each generation up to the generation of its newest value. Two tables hold entries, in
+// any order and possibly more than once:
 //
-//   keys     the generations that values may have. Before a session makes or reads in a value, it
-//            adds the entries of the value's generation and of the earlier ones.
-//   checks   the same entries. A restore loads both tables. A server without the secret keeps the
-//            entry in the keys and refuses it in the checks.
+//   keys     the generations that values may have. Before a session makes a value or takes one as
+//            input, it adds the entries of the value's generation and of earlier generations.
+//   checks   the same entries. A restore loads both tables. If a server lacks an entry's secret,
+//            its table of keys accepts the entry, and its table of checks refuses the entry.
 //
-// If the ring lacks an entry, the ring and the entry's ring are equal up to some second. Both read
-// identifiers of earlier seconds in the same way, so the server reads values of these seconds. It
-// refuses later values. Values that stand for a second belong to the first generation.
+// If the ring lacks an entry, the ring and the entry's ring are equal up to some second. Both rings
+// decode identifiers of earlier seconds in the same way, so the server accepts values of these
+// seconds. It refuses later values. Values that stand for a second belong to the first generation.
 //
-// The server refuses an identifier as input if its generation has not begun yet by any server's
-// clock. No server can have made this identifier.
+// The server refuses an identifier as input if its generation cannot have begun by any server's
+// clock, because no server can have made such an identifier.
 
 #pragma once
 
@@ -39,8 +39,8 @@ struct KeyRows {
     int other_count;  // entries that the ring lacks, each once
     SecretRecord others[kMaxGenerations];
 
-    // Adds a row. A database's owner can insert rows with any text. An entry may lack the time,
-    // because the fingerprint also covers the time.
+    // Adds a row. A database's owner can insert rows with any text. An entry without a time is
+    // enough, because the fingerprint also covers the time.
     void Add(const SecretRecords& ring, const char* text, size_t length) noexcept;
 
     bool HasOther(const SecretRecord& record) const noexcept;
@@ -54,7 +54,7 @@ enum class KeyDifference : uint8_t {
 
 struct TypeBinding {
     bool any;   // the tables have entries
-    int bound;  // number of leading generations of the ring with entries
+    int bound;  // how many of the ring's first generations have entries
     KeyDifference difference;
     Second differs_from;  // first second in which tables and ring differ, or kNoSecond
 };
@@ -93,7 +93,7 @@ enum class BindingStep : uint8_t {
     kDiffers,      // see TypeBinding.difference
     kLacksSecret,  // the server knows that it may lack the value's secret
     kUnbound,      // the database has no entry, and this use cannot add an entry
-    kFormer,       // like kUnbound, and the checks have entries of a dump or a former binding
+    kFormer,       // like kUnbound, but the checks have entries of a dump or a former binding
     kMissing,      // this use cannot add the missing entry of the value's generation
     kParallel,     // like kMissing, in a parallel operation
     kNotMade,      // no server can have made the value yet
@@ -110,7 +110,7 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns a second. While ring and tables stay unchanged, a session uses values of earlier seconds
+// While ring and tables stay unchanged, a session can use values of seconds before the result
 // without reading the tables again.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 

@@ -52,7 +52,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Returns whether a reload changed this setting and only the next start will apply the change.
+// Returns true if a reload changed this setting, but the change needs a restart to take effect.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -65,8 +65,8 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`: then this saves
-// the error there and returns.
+// Raises an error. But since PostgreSQL 16, a caller can collect errors in `context`. Then this
+// macro saves the error there and returns.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else

@@ -1,5 +1,5 @@
 // Defines SQL functions in C, and checks how many columns they return. An upgrade replaces the
-// library before ALTER EXTENSION updates the SQL objects of a database. In between, a function
+// library before ALTER EXTENSION updates the SQL objects of a database. Until then, a C function
 // could write more columns than its row has.
 
 #pragma once
@@ -14,7 +14,7 @@
     }                                         \
     static_assert(true)
 
-// Returns the function's blessed row type in `context`. Raises an ERROR for another `columns`.
+// Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // Raises the same ERROR for a function that calls InitMaterializedSRF instead of result_row.

@@ -65,7 +65,7 @@ private:
 
     static inline randflake::Second second;  // the clock's second at the reservation
     static inline uint32 reserved;           // length of the batch, including skipped numbers
-    static inline uint32 next;               // ids[next .. count - 1] are left
+    static inline uint32 next;               // ids[next .. count - 1] were not returned yet
     static inline uint32 count;
     static inline uint64 ids[randflake::kBatchLength];
 };

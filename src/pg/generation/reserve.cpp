@@ -54,15 +54,16 @@ static uint64 last_node_id() {
 
 // Tries the slots in turn, from the chosen one on. A fast backend uses up dozens of slots in a
 // tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used up,
-// further calls in this tick try only the last one. With kLowest, the numbers of a backend grow: if
-// the clock ticks during the scan, the call drops its number and scans again.
+// further calls in this tick try only the last slot. With kLowest, each number of a backend must
+// exceed the one before. So if the clock ticks during the scan, the call drops its number and scans
+// again.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         Tick tick;
         uint32 skip;  // how many slots from the chosen one on are used up in this tick
     };
-    static Cursor cursors[2];  // by SlotChoice
+    static Cursor cursors[2];  // indexed by SlotChoice
 
     Cursor& cursor = cursors[static_cast<int>(choice)];
     if (const Tick now = Numbers::Now(); now.count != cursor.tick.count)
@@ -78,7 +79,8 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // The next slot can help only if this slot is used up: both have the same window and clock.
+        // The next slot can help only if this slot is used up, because slots share window and
+        // clock.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
@@ -107,7 +109,7 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// Makes an attempt, and a second one if the window moved. The second result replaces the first.
+// Tries the slots. If the window then moved, tries them again and returns only the second result.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
@@ -118,12 +120,12 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks up to this length, the call sleeps to the microsecond. A latch waits for milliseconds.
+// For ticks up to this length, calls use pg_usleep, because a latch waits for whole milliseconds.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first ConditionVariableTimedSleep only registers this process and returns, so the process misses
-// no change of the window after its attempt.
+// first ConditionVariableTimedSleep only registers this process and returns. The caller then tries
+// again before it sleeps, so it misses no change of the window.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const WallMs now = precise_wall_clock();

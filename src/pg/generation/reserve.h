@@ -6,13 +6,13 @@
 
 #include "core/window/generator.h"
 
-// A call tries this slot first. If the slot is used up in this second, the call tries the others.
+// A call tries this slot first. If it is used up in this second, the call tries the other slots.
 enum class SlotChoice : uint8 {
-    kOwn,     // a slot by the backend's number, so that backends do not contend for slots
+    kOwn,     // chosen by the backend's number, so that backends do not contend for slots
     kLowest,  // the same slot for all backends, so that their numbers form one rising sequence
 };
 
-// Reserves 1 to `wanted` raw numbers. Waits for them at most randflake.max_wait, and then raises an
+// Reserves 1 to `wanted` raw numbers. If no number is free within randflake.max_wait, raises an
 // ERROR. Interrupts end the wait. Call require_generator first.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
@@ -26,9 +26,9 @@ randflake::Reservation reserve_53(uint32 wanted);
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
-// Logs at most once a minute that every number of this second is used. Does nothing after other
-// outcomes, and for layouts whose ticks are shorter than a second.
+// If `last` is kExhausted, logs at most once a minute that every number of this second is used.
+// Does nothing for layouts whose ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 
-// Returns the problem that randflake_status shows, as one line; palloc'd. Null without a problem.
+// Returns the problem that randflake_status shows, as one line; palloc'd. Null if there is none.
 const char* generator_problem();

@@ -1,4 +1,4 @@
-// Words the errors of calls that got no identifier. The view randflake_status shows the same texts.
+// Describes the errors of calls that got no identifier. randflake_status shows the same texts.
 
 #include "pg/generation/reserve.h"
 
@@ -128,7 +128,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem, and until when the coordinator grants no lease if that is in the future.
+// Returns the problem, and adds a future time before which the coordinator grants no lease.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -137,7 +137,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Returns a remedy, and where the full error message is. `usual` is the remedy for most problems.
+// Returns a remedy and where to read the full message. `usual` is the remedy for most problems.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -346,7 +346,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // With these two problems, the state on disk prevents identifiers even under a lease.
+            // kFileFailed and kSecrets prevent identifiers even if the server gets a lease.
             if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
@@ -369,7 +369,7 @@ static Second reached_by_all_slots() {
     return kRandflake.SecondOf(least);
 }
 
-// While a lease is open, the worker may already fail to get the next one.
+// The worker may fail to get the next lease while the present lease is still open.
 static ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);

@@ -1,9 +1,9 @@
 // Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout.
-// For a statement that needs one number, a backend reserves only one, so that numbers are in the
-// order of time. For a statement that needs many, the backend reserves batches. The next batch is
-// twice as long if the statement used up the last one within a tick of the layout, and half as long
-// otherwise. The backend drops a batch when its statement ends or the coarse clock ticks (every 1
-// to 10 ms). So an identifier is at most one tick of the layout and one of the coarse clock old.
+// For a statement that needs one number, a backend reserves only that number, so that numbers are
+// in the order of time. For a statement that needs many numbers, the backend reserves batches. If
+// the statement uses up a batch within a tick of the layout, the next batch is twice as long,
+// otherwise half as long. The backend drops a batch when its statement ends or the coarse clock
+// ticks. So no identifier is older than a tick of the layout plus a tick of the coarse clock.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

@@ -142,7 +142,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// Returns the named layouts, and the server's layout if it is none of them.
+// Returns the named layouts, and also the server's layout if it has no name.
 SQL_FUNCTION(snowflake_layouts);
 Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

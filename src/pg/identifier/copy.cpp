@@ -9,10 +9,10 @@
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function requires that the innermost utility statement is COPY FROM, or
 // that a worker of logical replication executes no utility statement. It also requires that the
-// planner has no state (`root`): COPY's defaults have none, but a query of a trigger has one. Some
-// other expressions meet these conditions too: COPY's WHERE, trigger conditions, CHECK constraints
-// and defaults of replicated rows. A twin does no harm there: PostgreSQL evaluates them for each
-// row.
+// planner has no state (`root`): COPY's defaults have no such state, but a query in a trigger has
+// one. Some other expressions meet these conditions too: COPY's WHERE, trigger conditions, CHECK
+// constraints and defaults of replicated rows. A twin does no harm there, because PostgreSQL
+// evaluates these expressions for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
 // no values of type internal. The argument is the Oid of f, on which the role needs EXECUTE.
@@ -63,7 +63,7 @@ void copy_init() {
     ProcessUtility_hook = on_process_utility;
 }
 
-// Returns InvalidOid without a twin. Like a column default, this needs no privilege on the schema.
+// Returns InvalidOid if there is no twin. The role needs no privilege on the schema.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
     if (name == nullptr)
@@ -86,7 +86,7 @@ Datum randflake_copy_support(PG_FUNCTION_ARGS) {
 
     const FuncExpr* call = simplify->fcall;
     const Oid twin = find_twin(call->funcid);
-    // Without EXECUTE on the twin, as after REVOKE ON ALL FUNCTIONS, COPY calls the original.
+    // If the role may not execute the twin, COPY calls the original.
     if (!OidIsValid(twin) || !may_execute(twin))
         return Datum{0};
     Const* original = makeConst(INTERNALOID, -1, InvalidOid, sizeof(Datum),

@@ -1,8 +1,8 @@
-// Sends requests to the coordinator, each in its own process: libpq may wait uninterruptibly, and
-// the coordinator's messages decide how much memory and time libpq takes.
+// Sends requests to the coordinator, each in its own process, because libpq may wait
+// uninterruptibly and takes as much memory and time as the coordinator's messages demand.
 //   time     the worker kills the process at the deadline, a shutdown or a reload
 //   memory   on Linux the kernel limits the process to kMemory more than at its start
-//   crashes  the process has left shared memory, so its crash does not restart the server
+//   crashes  the process detaches from shared memory, so its crash does not restart the server
 // The process writes its whole answer to a pipe at once. Without an answer there is no grant.
 
 #include "pg/lease/lease_client.h"
@@ -45,7 +45,7 @@ static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
 
 static pid_t asking;       // pid of the process that asks; 0: none
-static bool timed_out;     // whether a request timed out, and none since had another outcome
+static bool timed_out;     // a request timed out, and since then none was answered
 static uint32 first_host;  // index of the first host to try
 
 static bool is_printable(const char* character, int bytes) {
@@ -144,7 +144,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Returns the parameters for the server that this one follows, or followed before its promotion.
+// Returns parameters for the server that this server follows, or followed until its promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
@@ -159,7 +159,7 @@ static void parse_upstream(Parameters* parameters) {
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // The process ends with the worker, at an immediate stop of the server, or by its alarm. It
+    // The process ends when the worker ends, the server stops immediately, or the alarm expires. It
     // ignores SIGTERM, which a shutdown may repeat while the worker gives leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
@@ -276,8 +276,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock during the round trip, so half of the round trip is the error.
-// Ignores times after the year 9999.
+// The coordinator read its clock during the round trip, so the error is at most half of the round
+// trip. Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
@@ -288,8 +288,8 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
 }
 
 // Sends a request and copies the answer's row to `values`. `clock_column` is the column with the
-// coordinator's clock, if any. `kind` is the reply's kind after success. With kNone only the
-// deadline ends the wait.
+// coordinator's clock, if any. `kind` is the reply's kind after success. If it is kNone, the wait
+// ends only at the deadline.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -330,7 +330,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // Keeps the timeout as the first cause if later attempts got no answer for other reasons.
+        // Still names the timeout if later attempts got no answer for other reasons.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);

@@ -27,19 +27,20 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                randflake::UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets);
-// These calls give up only after `timeout` ms. The first returns whether the coordinator answers.
+// These calls give up only after `timeout` ms. The probe returns whether the coordinator answers.
 bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server of "primary_conninfo" for the values of WhichServer. False without an answer.
+// Asks the server of "primary_conninfo" for the WhichServer values. Returns false without an
+// answer.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // The coordinator of "randflake.registry" returns these counts for this server's node ids.
 struct Announced {
     int64 servers;  // other servers that announced some of these node ids
-    int64 leases;   // leases in force that contain some of them
+    int64 leases;   // leases in force that contain some of these node ids
 };
-// `origin` identifies the data directory. `starts` ends earlier announcements of this directory.
+// `origin` identifies the data directory. If `starts`, earlier announcements of this directory end.
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known);

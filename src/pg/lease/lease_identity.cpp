@@ -9,7 +9,7 @@
 // Every change of leases asks for the identity, so this is true if this transaction changed leases.
 static bool leased;
 
-// Refuses PREPARE TRANSACTION: a session that waits for the pool could not end the transaction.
+// Refuses PREPARE TRANSACTION, because the prepared transaction would keep the pool locked.
 static void at_end_of_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && leased)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -36,7 +36,7 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 char* coordinator_identity() {
     // The server never replaces these two files. A restore into the same directory replaces
     // pg_control, unless it overwrites files in place. File systems reuse inode numbers, so times
-    // of birth count too. Without them the last change of PG_VERSION counts: it never changes.
+    // of birth count too. Without them, PG_VERSION's last change counts, as the file never changes.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

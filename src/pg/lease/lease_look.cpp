@@ -280,7 +280,7 @@ static void pause_for(long milliseconds) {
         proc_exit(0);
 }
 
-// Returns whether the report has the worker's answer. If not, the report may have a failure.
+// Returns whether the report has the worker's answer. If not, the report may contain a failure.
 static bool ask(Oid database) {
     SpinLockAcquire(&report()->mutex);
     const uint32 question = ++report()->question;

@@ -9,7 +9,7 @@
 
 using namespace randflake;
 
-// Requests cause no notices, so more notices than these are an error.
+// A request should cause no notices. If more than this number come, the connection ends.
 static constexpr int kMaxNotices = 100;
 
 static PGconn* connection;
@@ -160,7 +160,7 @@ void lease_request(const char* const* keywords, const char* const* values,
         fail(answer, LeaseProblem::kNoAnswer,
              connection != nullptr ? PQerrorMessage(connection) : "out of memory");
     } else {
-        // The receiver is set only after connecting: earlier warnings do not concern the request.
+        // Sets the receiver only now, because earlier warnings do not concern the request.
         PQsetNoticeReceiver(connection, on_notice, answer);
         if (request.statement == kWhichServer)
             ask_which_server(answer);

@@ -9,7 +9,7 @@
 
 inline constexpr int kLeaseParameters = 7;
 
-// Other roles of the coordinator can see the statement, so values are parameters in text form.
+// Other roles on the coordinator can see `statement`, so it has no values. Values are parameters.
 struct CoordinatorRequest {
     const char* statement;
     int parameters;
@@ -18,7 +18,7 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
-// This replication command asks which server it is. WhichServer indexes the `values` of the answer.
+// This replication command asks a server for its identity. WhichServer indexes the answer.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 

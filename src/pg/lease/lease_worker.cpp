@@ -72,7 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records success. kNothing: a session added secrets meanwhile, so the answer counts as lost.
+// Records success. With kNothing, a session added secrets meanwhile, so the answer counts as lost.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -276,7 +276,8 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Tells the coordinator of new secrets at once, so that problems show before they begin.
+        // Reports new secrets at once, so that the coordinator finds problems before the secrets
+        // begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

@@ -2,8 +2,8 @@
 // this server's static node ids. It only reports them. The worker asks the coordinator in
 // "randflake.registry", to which other servers announce their node ids. It also asks the server in
 // "primary_conninfo", which may be a former primary, or a standby that was promoted beside this
-// server. If that server is on this server's timeline, it counts as this server, to which the
-// address may lead. So the worker misses a standby that was promoted at the same time.
+// server. The address may also lead to this server itself, so a server on the same timeline is no
+// rival. The worker thus misses a standby that was promoted at the same time.
 
 #include "pg/lease/rival_worker.h"
 

@@ -54,7 +54,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Returns how many identifiers per second the server can make, without those of earlier secrets.
+// Returns how many identifiers per second the server can make. Skipped numbers do not count.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
