@@ -15,9 +15,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
 -- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
 -- may have ended before the mark. After a takeover it waits for twice max_clock_skew, because its
--- clock may be behind that of the former coordinator. Leases stay apart under two assumptions: the
--- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
--- rightly.
+-- clock may be behind the former coordinator's clock. Leases stay apart if the former coordinator
+-- grants no more leases, and the operator sets never_leased and nothing_lost rightly.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
@@ -41,9 +40,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- computes the mark from randflake_lease_takeover. After a check got its lock, it must see all
 -- earlier commits, so requests need READ COMMITTED.
 --
--- A grant removes the ended leases of its node ids. If a holder never used its lease, the lease
--- keeps its first second. So the table shows for each node id when its last lease ended. The table
--- has at most one row per node id, or two if leases differ in size.
+-- A grant removes the ended leases of its node ids. A lease that is released unused keeps its first
+-- second. So the table shows for each node id when its last lease ended. The table has at most one
+-- row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a
@@ -102,7 +101,7 @@ CREATE TABLE randflake_lease_pool (
     -- Every holder must have the secrets with these fingerprints. The head describes the format.
     secrets text,
     -- This text identifies the data directory, timeline, database and table that last changed the
-    -- pool. If it differs for the coordinator of a request, the table may lack leases.
+    -- pool. If the coordinator that gets a request has another identity, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -159,7 +158,7 @@ CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
 'coordinator: until this Unix millisecond other sessions leave the pool to a change that has waited too long';
 
--- A dump omits this table: a restored coordinator grants nothing for a minute or less.
+-- A dump omits this table, because a restored coordinator grants nothing at first.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY, -- name of the role
     minute bigint NOT NULL, -- minute of its last grant, since 1970
@@ -200,8 +199,7 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns a text that identifies this data directory, timeline and database. A copy or promotion
--- changes it.
+-- Returns a text for this data directory, timeline and database. A copy or promotion changes it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -543,8 +541,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if these node ids are free, and removes their former leases. The caller locks their
--- chunks.
+-- Returns true if these node ids are free, and removes former leases. The caller locks the chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -777,8 +774,7 @@ REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_inte
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
 -- entry that differs: from this second on, two numbers could get one identifier. Returns 0 if the
--- first secrets differ, or null if all entries are equal. Readers of the view randflake_leases run
--- this function.
+-- first secrets differ, or null if all entries are equal. Readers of randflake_leases run it.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -805,8 +801,7 @@ REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text
 
 -- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
 -- by its constraint field. Its column field contains the start of the first secret that the holder
--- lacks, like differs_from in an answer. The holder may lease up to this second, unless its first
--- secret differs.
+-- lacks. The holder may lease up to this second, unless its first secret differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void

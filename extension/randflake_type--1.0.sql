@@ -108,7 +108,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 'the smallest possible identifier of a second (fractions dropped), for searches and partitions by time';
 
--- These objects keep the secret of the type's values.
+-- These objects record which secret the type's values have.
 --
 -- The table is a user catalog table, because logical decoding reads it under a historic snapshot.
 -- It has a replica identity, so that a role can delete rows although a publication of all tables

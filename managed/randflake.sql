@@ -46,9 +46,8 @@
 -- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots change no sequence. If randflake_configure() rolls
 -- back, the sequences that it made are gone, and the next call also begins 64 seconds ahead. The
--- function changes the row of randflake_state by TRUNCATE, which waits for all transactions that
--- have read the row, and hides it from older snapshots. Only randflake_configure() calls setval for
--- the logged sequences.
+-- function changes randflake_state by TRUNCATE, which waits for all transactions that have read the
+-- row, and hides it from older snapshots. Only this function calls setval for the logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
 -- ahead. It moves neither hops (512 seconds) nor leaps (three days), because sessions stop them at
@@ -301,7 +300,7 @@ END');
 
     -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
     -- 32,768 numbers of a second. After nextval, a session checks each number again, and skips it
-    -- if it is not usable.
+    -- if unusable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -424,7 +423,7 @@ BEGIN
 END
 $$;
 
--- Returns the index of the secret, from 1, that owns a number. See src/core/secret/secret_ring.h.
+-- Returns the index, from 1, of the secret that owns a number. See src/core/secret/secret_ring.h.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -440,8 +439,8 @@ BEGIN
 END
 $$;
 
--- Encrypting returns NULL for a skipped number. Decrypting returns NULL for an identifier that no
--- secret made. A 53-bit identifier belongs to the secret of its second.
+-- The encrypting functions return NULL for a skipped number, the decrypting ones for an identifier
+-- that no secret made. A 53-bit identifier belongs to the secret of its second.
 DO $do$
 DECLARE
     variant record;
@@ -790,8 +789,7 @@ BEGIN
 END
 $$;
 
--- secret    has the lines of a file of secrets. NULL keeps the present lines, or makes a first
--- secret.
+-- secret    has the lines of a file of secrets. NULL keeps the present lines, or makes a secret.
 -- failover  lets a promoted standby resume by itself. It is false at first. NULL keeps the setting.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -982,7 +980,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- PostgreSQL resolves these functions at creation, so they need no search_path and can be inlined.
+-- PostgreSQL resolves the names in these functions at creation. So they need no search_path, and
+-- PostgreSQL can inline them.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -199,7 +199,7 @@ $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
 -- because the role's code could run RESET ROLE, and deferred triggers would run after the reset. So
--- this refreshes a materialized view of the role. Role, settings and triggers end with the refresh.
+-- this refreshes a materialized view of the role: PostgreSQL confines the role's code to a refresh.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -1251,7 +1251,7 @@ BEGIN
 END
 $$;
 
--- Reserves an index's name before its build, because an unfinished index has no known creator.
+-- Reserves an index's name before its build, because nothing shows who began an unfinished index.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1285,7 +1285,7 @@ $$;
 
 -- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
 -- order of their names: first the program's triggers, then those of references, then those of keys,
--- which look for reserved shadows. p is or refers to the key r. These functions belong to r:
+-- which look for reserved shadows. p is the key r or refers to r. r has these functions:
 --   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
 --   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
 --   _shadow   returns the same, and reserves one
