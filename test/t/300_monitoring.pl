@@ -1,5 +1,5 @@
-# Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Checks that
-# rules and dashboard use only existing metrics, also with promtool and postgres_exporter in PATH.
+# Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Rules and
+# dashboard may use only existing metrics. Runs promtool and postgres_exporter if in PATH.
 
 use HTTP::Tiny;
 use JSON::PP ();
@@ -17,7 +17,7 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# Returns each query as {namespace}{query}, and its columns' usage in {namespace}{columns}.
+# Returns a hash from each namespace to its query and to the usage of its columns.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {

@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# A session keeps its node id, so the server notices even a step of one second.
+# A session keeps its node id, so the server notices that the clock steps back by only one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -140,7 +140,7 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# The counters survive a change of the lease. The first lease is short, so the next one begins soon.
+# The counters survive a change of the lease. The first lease is short, so a new lease begins soon.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);

@@ -28,8 +28,8 @@ sub run_block {
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# Checks that the counts of the query add up to $rows and are even. For up to 8 shards, a chi-square
-# above 60 has a chance below one in a billion.
+# Checks that the query's counts add up to $rows and are about equal. For up to 8 equally likely
+# shards, a chi-square above 60 has a probability below one in a billion.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);

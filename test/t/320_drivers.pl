@@ -12,7 +12,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# A serial key that moves to identifiers and back has the same dump as before.
+# A serial key moves to identifiers and back. Then the table has the same dump as before.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
@@ -86,7 +86,7 @@ $push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected
 SH
 javascript('sequelize');
 javascript('objection', tables => 1, model => 1);
-# MikroORM 7 calls a function of Node.js 20.16, which Debian 12 lacks.
+# MikroORM 7 calls a function that Node.js has since 20.16. Debian 12 has an older Node.js.
 javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], environment => { NODE_OPTIONS => '--require ./older.cjs' }, also => {
     'older.cjs' => 'process.getBuiltinModule ??= require;',
     'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });
@@ -144,8 +144,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# The recipe's migrations make its test database. The program tests fixtures, serializers if
-# installed, and a key whose type changes and changes back.
+# The recipe's migrations make its test database. The program tests fixtures, serializers (if they
+# are installed), and a key whose type changes and changes back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

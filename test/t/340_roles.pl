@@ -140,7 +140,7 @@ is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflak
 is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
 is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
     '42501', '  and cannot decode it');
-# Without a security barrier, PostgreSQL would call a cheap function before the view's condition.
+# Without a security barrier, PostgreSQL would call a cheap function before it checks the condition.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
 my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
 CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS

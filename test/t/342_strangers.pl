@@ -7,7 +7,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects the rows of the first table that list something the person does not learn.
+# Collects the persons of the first table for whom it lists something that they do not learn.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -178,7 +178,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# A call takes runs of 1, 8 and then 64 numbers, so this count leaves no part of a run unused.
+# A session takes runs of 1, 8 and then 64 numbers. This count uses up the last run, too.
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
@@ -215,8 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expressions of views, which show the fields of an identifier. So a
-# role that can store an identifier as a constant can decode the identifier.
+# Every role can read the stored expressions of views, and these show the fields of an identifier.
+# So a role that can store an identifier as a constant in a view can decode this identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));

@@ -1,11 +1,11 @@
-# Checks that estimates for the type randflake equal those for a bigint in the same order.
+# Checks that estimates for values of type randflake equal estimates for equally ordered bigints.
 
 use Randflake;
 
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# Each hour has 4,000 values, denser at its start, and 300 further copies of one value.
+# Each hour has 4,000 values, of which more lie near its start, and 300 more copies of one value.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);
@@ -30,7 +30,7 @@ BEGIN
 END $$;
 SQL
 
-# Compares the estimates of queries on both types. "id" is the column, and times are the values.
+# Compares the estimates for both types. "id" and the times in the queries are placeholders.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';

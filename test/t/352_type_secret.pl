@@ -35,7 +35,7 @@ for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ])
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores into a copy of $template on a server. Returns success, errors and the database's name.
+# Restores into a copy of $template. Returns success, error messages and the database's name.
 my $databases = 0;
 my $template = 'template0';
 
@@ -200,7 +200,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Several sessions use the type for the first time. One binds the database, and the others wait.
+# Several sessions use the type for the first time. One binds the database while the others wait.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
@@ -219,7 +219,7 @@ is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a 
 $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
-# A first use waits for a transaction that has restored a fingerprint and not committed it yet.
+# The type's first use waits for a transaction that has restored a fingerprint but not committed.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');

@@ -26,7 +26,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test that a block names reads the page, and fails if it does not run every block.
+# Checks that the test that a block names reads the page and calls every_block_was_used.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
@@ -96,7 +96,7 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Finds the statements that match a pattern, and returns their strings from the match on.
+# Finds the statements that match a pattern, and returns all strings in them after the match.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
@@ -113,8 +113,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that docs/troubleshooting.md contains each message without a hint. For a message that
-# consists mostly of conversions, the page contains example values.
+# Checks that docs/troubleshooting.md contains each message without a hint. Skips messages that
+# consist mostly of conversions, because the page shows them with example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';

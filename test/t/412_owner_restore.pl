@@ -74,8 +74,8 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension, after a superuser ran `before`. `plain`
-# contains arguments for psql, or `custom` for pg_restore. Returns success, errors and database.
+# Restores as a role into a new database with the extension, after a superuser has run `before`.
+# Runs psql with arguments `plain`, or pg_restore with `custom`. Returns success, errors, database.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

@@ -70,7 +70,7 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 # --- the model ------------------------------------------------------------------------------------
 
 # Each read of the clock advances the clock by 5 ms. From the 150th read on, the clock stands still,
-# so that the second does not end. A session that then has no ticket is waiting.
+# so that the second does not end. A session that has no ticket by then counts as waiting.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -178,8 +178,8 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# The database "lost" uses numbers ahead of the clock. Then it loses, recreates or restores its
-# state, or another database continues with the same secret, which replaces SECRET.
+# The database "lost" uses numbers ahead of the clock. Then "lost" loses, recreates or restores its
+# state, or another database continues with the secret of "lost", which replaces SECRET.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -265,7 +265,7 @@ sub end_clients {
     }
 }
 
-# Slows sessions that open seconds: before the first ticket, between tickets, and after the last.
+# Slows each session that opens a second: before the first ticket, between tickets, after the last.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;

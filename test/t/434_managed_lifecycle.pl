@@ -52,7 +52,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# Writes to extension files what pg_tle would register, because pg_tle is not installed.
+# Makes the files of an extension from what pg_tle would register, because pg_tle is not installed.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";
@@ -81,7 +81,7 @@ is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh ta
 
 # --- a later version ------------------------------------------------------------------------------
 
-# One later version adds a column and a function. Another one changes the format of numbers.
+# One later version adds a column and a function. Another version changes the format of numbers.
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;

@@ -11,7 +11,7 @@ my $fleet = new_fleet();
 my $first = managed_server('first', streaming => 1, conf => "max_prepared_transactions = 2\nlog_statement = none\n");
 my $schema = 'randflake_coordinator';
 
-# Gives other roles default privileges, and overloads that fit better than PostgreSQL's functions.
+# Gives other roles default privileges. Adds overloads that fit calls better than PostgreSQL's own.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
 $first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {
@@ -86,7 +86,7 @@ is((finish_session(start_session($first, '\c hour owner', "$configure(max_grants
 
 # --- starts ------------------------------------------------------------------------------------
 
-# Checks that the coordinator renews, but grants nothing until an hour after the first request.
+# Checks that the coordinator renews leases, but grants none until an hour after the first request.
 sub holds_off {
     my ($node, $test_name, $database) = @_;
     refused($node, $acquire, '55000', qr/^no lease may begin before/, "$test_name: nothing is granted", $database);

@@ -226,7 +226,7 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 
 # --- the shadow column -------------------------------------------------------------------------
 
-# After each statement, programs do the same in a database that moves and in one that does not move.
+# After each statement, programs do the same work in the databases `still` and `moved`.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -334,13 +334,13 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last call runs as in an apply worker: only ALWAYS triggers fire, no foreign keys.
+            # Like an apply worker, the last call fires only ALWAYS triggers and no foreign keys.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
             sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 31;  # its indexes are built
         }
-        # Reads the statements again if the remaining ones name a partition that was dropped.
+        # Reads the statements again if one of the remaining statements names a dropped partition.
         my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 31 ? '2|' : ''), $partition++ - 3;
         splice @steps, $n + 1, @steps, statements($todo) if grep { /$gone/ && !/RENAME COLUMN/ } @steps[ $n + 1 .. $#steps ];
         is(sql("SELECT count(*) FROM pg_inherits WHERE inhrelid = ANY ('$built')") . sql("SELECT count(*) FROM pg_constraint WHERE conparentid <> 0 AND oid = ANY ('$built')"), 21,

@@ -17,7 +17,7 @@ INSERT INTO line SELECT id, n::text FROM purchase;
 CREATE INDEX hash ON line USING hash (purchase_id);
 SQL
 
-# Selects a hash of the rows, joined by their references, without keys.
+# Joins the rows by their references, and selects a hash of all columns except the keys.
 my $joined = <<'SQL';
 SELECT md5(string_agg(concat_ws(' ', name, n, item), ',' ORDER BY n))
 FROM customer JOIN purchase ON customer_id = customer.id JOIN line ON purchase_id = purchase.id

@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# Returns all blocks of a document in order, as hashes. A hash contains language, text and line (the
-# first line's number). A comment adds test and name, or not_run, or fails.
+# Returns all blocks of a document in order, as hashes with the keys language, text and line (the
+# first line's number). The block's comment adds the keys test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# A test that runs blocks calls read_document once, and block for the text of each name. At the end
-# it calls every_block_was_used. The text of a name joins all blocks of this name.
+# A test first calls read_document, and then block for each name. block returns the text of all
+# blocks of this name. At the end the test calls every_block_was_used.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -7,7 +7,7 @@ use Randflake;
 
 our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops);
 
-# Makes the schema named hostile, for every role.
+# Returns SQL that makes the schema `hostile`, which every role may use.
 sub hostile_schema {
     return <<'SQL';
 CREATE SCHEMA hostile;
@@ -157,7 +157,7 @@ END $$;
 SQL
 }
 
-# Uses closed and open cursors, subtransactions, prepared statements and two-phase commit.
+# Returns SQL with cursors, subtransactions, prepared statements and two-phase commit.
 sub statements_of_a_session {
     my $sql = "SET statement_timeout = '60s';\n";
     my @calls = (
@@ -209,10 +209,10 @@ SQL
     return $sql . "SELECT 'done';\n";
 }
 
-# Calls each function as a superuser in a loop, after warming up: 20000 times, or 5000 times if it
-# fails. Reports the growth of memory contexts and of the process in bytes. Arguments depend on the
-# loop, so that PostgreSQL computes no call in advance. Functions in languages other than C get 200
-# calls, because the languages manage their memory.
+# Returns SQL that calls each function as a superuser in a loop after a warm-up: 20000 times if the
+# calls succeed, or 5000 times if they fail. Reports by how many bytes memory contexts and the
+# process grow. Arguments depend on the loop, so that PostgreSQL computes no call in advance. Calls
+# functions in other languages than C 200 times, because these languages manage the memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

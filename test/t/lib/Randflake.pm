@@ -67,8 +67,8 @@ sub start_server {
     return $node;
 }
 
-# Replaces all randflake.* settings of the server. The names here lack the prefix. The settings take
-# effect at the next start or reload.
+# Replaces all randflake.* settings of the server. The caller names them without this prefix. The
+# settings take effect at the next start or reload.
 sub configure {
     my ($node, %settings) = @_;
     my $file = $node->data_dir . '/randflake.conf';
@@ -94,8 +94,8 @@ sub refuses_to_start {
     return $log;
 }
 
-# Runs a statement as the bootstrap superuser or `user`, in postgres or `database`. Returns its
-# error as sqlstate, message, detail, hint, and text (all of standard error). Each may be empty.
+# Runs a statement as `user` (default: the bootstrap superuser) in `database` (default: postgres).
+# Returns sqlstate, message, detail and hint of its error, and text (all of standard error).
 sub error_of {
     my ($node, $sql, %options) = @_;
     my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
@@ -110,7 +110,7 @@ sub error_of {
 }
 
 # Checks that a statement fails with this SQLSTATE, and with message, detail and hint that match the
-# patterns. The option `problem` checks that randflake_status shows the same error.
+# patterns. With the option `problem`, also checks that randflake_status shows the same error.
 sub error_is {
     my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
     my $error = error_of($node, $sql, %options);
@@ -120,7 +120,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# Checks that randflake_status shows the error as the problem, apart from digits.
+# Checks that randflake_status shows this error as the problem. Digits may differ.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -181,9 +181,9 @@ WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
 }
 
-# Decodes the identifiers that a query returns in one column. The hash contains the numbers of all
-# and of distinct identifiers, the first and last Unix second, the sorted node ids as text, and the
-# smallest and largest sequence number. `decode` is SQL that decodes an identifier `id`.
+# Decodes the identifiers that a query returns in one column. Returns a hash: how many identifiers
+# and how many distinct identifiers there are, the first and last Unix second, the sorted node ids
+# as text, and the smallest and largest sequence number. `decode` is SQL that decodes `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';
@@ -210,7 +210,7 @@ sub all_distinct {
         "$count|$count", $test_name);
 }
 
-# Checks that the text contains no twelve consecutive digits of the secret, in either case.
+# Checks that the text contains no twelve consecutive digits of the secret in upper or lower case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
@@ -242,9 +242,9 @@ sub preload_library {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# A server started by start_under_clock has its own wall clock (clock.c), which shows the true time
-# until a test sets it. A test can set it in fractions of a second at any time, even while the
-# server is stopped. The server's processes see each change at once.
+# A server that start_under_clock starts has its own wall clock (clock.c), which shows the true time
+# until a test sets it. A test can set the clock to any fraction of a second at any time, even while
+# the server is stopped. The server's processes see each change at once.
 
 sub clock_file {
     my ($node) = @_;

@@ -30,7 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a later second than the last time, even if this second is in the future.
+# Stops the clocks in a later second than the call before did, even if it is in the future.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -53,8 +53,8 @@ INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNI
 \! sleep 0.1
 SQL
 
-# Each session generates for about this many seconds, from the first available identifier on. Adds
-# the identifiers to the history and returns the era, or nothing if there are no identifiers.
+# Lets each session generate for about this many seconds after its first identifier. Adds the
+# identifiers to the history, and returns the era, or nothing if there are no identifiers.
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;

@@ -1,5 +1,5 @@
-# Collects every identifier that leaves a server, including rolled-back ones. Clients write
-# identifiers to files as soon as they receive them. An observer, another server with the same
+# Collects every identifier that leaves a server, even if its transaction is rolled back. Clients
+# write identifiers to files as soon as they receive them. An observer, another server with the same
 # secret, decodes all identifiers.
 #
 # An era of the history lasts from one stop or crash of the server to the next.
@@ -16,8 +16,8 @@ our @EXPORT = qw(
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
 # identifiers, one a line. COPY passes identifiers on before the statement ends. The test replaces
-# GENERATE by a function. generate_series is in the select list, because the executor would store
-# its rows if it were in FROM.
+# the word GENERATE by a call of a function. generate_series is in the select list, because the
+# executor would store its rows if it were in FROM.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
@@ -145,8 +145,8 @@ sub crash_server {
 
 # --- eras --------------------------------------------------------------------------------------
 
-# Adds these files as an era. Returns the number of identifiers, the first and last second since the
-# epoch of identifiers, the number in the last second, and the sorted node ids as text.
+# Adds these files as an era. Returns how many identifiers there are, their first and last second
+# since their epoch, how many lie in the last second, and the sorted node ids as text.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};

@@ -39,7 +39,7 @@ sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
 sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
-# Returns an error, or a notice if `type` is N. `column` fills the field for a column's name.
+# Returns an error, or a notice if `type` is N. `column` becomes the report's column name.
 sub report {
     my ($sqlstate, $text, %options) = @_;
     my $severity = $options{severity} // 'ERROR';
@@ -48,8 +48,8 @@ sub report {
             [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
-# A coordinator's answer has values of these types. The last two are optional: the coordinator's
-# clock in milliseconds, and the start of the first secret that the holder lacks.
+# The values of a coordinator's answer have these types. The last two values are optional: the
+# coordinator's clock in milliseconds, and the start of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
 # Returns columns of these types for row_description.
@@ -76,9 +76,9 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Sets how the impostor treats new connections, and cuts open ones. The functions get a connection:
-# - `startup` replaces the welcome, after the client's first message.
-# - `answer` gets a request's text, and sends what follows the confirmation of parse and bind.
+# Sets how the impostor treats new connections, and cuts open ones. Each function gets a connection:
+# - `startup` runs after the client's first message, and replaces the welcome.
+# - `answer` also gets a request's text. It sends all messages after ParseComplete and BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
@@ -106,7 +106,7 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Perl calls this however the test ends. Forked processes exit without calling it.
+# Perl calls this even if the test fails. Forked processes exit without calling it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
 # Returns the contents of clients' first messages, one a line.
@@ -157,7 +157,7 @@ sub _serve {
     else {
         say_to($client, welcome());
     }
-    # Parse, Bind, Describe, Execute, Sync
+    # The client sends Parse, Bind, Describe, Execute and Sync.
     my $request;
     while (1) {
         my ($type, $body) = read_message($client);

@@ -1,5 +1,5 @@
-# Makes a private installation of PostgreSQL for a test that adds extension scripts. The server
-# finds its files relative to its programs.
+# Makes a private installation of PostgreSQL for a test that adds extension scripts. A server finds
+# the installation's files by their paths relative to its own program.
 
 package RandflakeInstallation;
 

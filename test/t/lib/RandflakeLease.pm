@@ -50,7 +50,7 @@ sub start_in_fleet {
     }
 }
 
-# Makes a server with these settings and further lines in `conf`. Starts it unless `start` is 0.
+# Copies the template with these settings and the lines in `conf`. Starts it unless `start` is 0.
 sub _copy_of_template {
     my ($fleet, $name, $settings, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name);
@@ -61,7 +61,7 @@ sub _copy_of_template {
     return $node;
 }
 
-# Makes a coordinator with short leases, and with the secret, because it decodes all identifiers.
+# Makes a coordinator with short leases. It has the secret, because it decodes all identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -69,8 +69,8 @@ sub start_coordinator {
     return $node;
 }
 
-# Creates the extension again, because a copied coordinator must assume that it lost leases. Copies
-# leases to a table, which all_is_well reads, because grants delete older leases of their node ids.
+# Creates the extension again, because a copied coordinator must assume that it lost leases. A
+# trigger copies each lease for all_is_well, because grants delete older leases of their node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -91,7 +91,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from this server or connection string.
+# Returns settings for leases from a coordinator, which is a server or a connection string.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -205,7 +205,7 @@ sub load_on {
 # Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
 sub end_load {
     my ($fleet, $node) = @_;
-    # The SQL is an argument, because IPC::Run may die if psql cannot connect and reads no input.
+    # Passes the SQL as an argument. As input, it may make IPC::Run die if psql cannot connect.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
@@ -251,7 +251,7 @@ sub processes_of {
     return ($postmaster, @children);
 }
 
-# Waits for the lease worker, which starts some time after a new server.
+# Waits for the lease worker, because a new server accepts connections before this worker starts.
 sub lease_worker_of {
     my ($node) = @_;
     my ($postmaster) = processes_of($node);

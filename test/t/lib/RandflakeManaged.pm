@@ -8,7 +8,7 @@ use Randflake;
 our @EXPORT = qw(managed_server install_managed as_owner);
 
 # Starts a server without the library, with a database `app`, which the unprivileged role `owner`
-# owns. `conf` goes into postgresql.conf, and `install_path` to PostgreSQL::Test::Cluster.
+# owns. Adds `conf` to postgresql.conf, and passes `install_path` to PostgreSQL::Test::Cluster.
 sub managed_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());

@@ -29,7 +29,7 @@ sub new {
 
 # Sets how the proxy treats connections, including open ones:
 # - `pass` passes everything on.
-# - `cut` breaks the connection between the coordinator's grant of a lease and its answer.
+# - `cut` breaks the connection after the coordinator grants a lease and before its answer arrives.
 # - `hang` accepts connections and sends nothing.
 sub set_mode {
     my ($self, $mode) = @_;
@@ -73,7 +73,7 @@ sub _run {
             my $peer = $peer{$ready};
             my $client = $is_client{$ready} ? $ready : $peer;
             $asked{$client} = 1 if $got && $bytes =~ /randflake_lease_/;
-            # The coordinator's answer to a request for a lease follows the commit.
+            # The coordinator answers only after the commit, so the cut loses only the answer.
             my $cut = $mode eq 'cut' && $ready != $client && $asked{$client};
             if (!$got || $cut) {
                 $select->remove($ready, $peer);

@@ -9,7 +9,7 @@ use Randflake;
 
 our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
 
-# Returns a Unix second in the file's form.
+# Returns a Unix second in the format of the file of secrets.
 sub utc {
     my ($second) = @_;
     return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second);
@@ -20,7 +20,7 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file: a secret, then pairs of a Unix second and a secret, or a text.
+# Writes a server's file of secrets. Pairs of a Unix second and a secret follow the first secret.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";

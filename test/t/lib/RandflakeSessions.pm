@@ -1,8 +1,8 @@
 # Runs SQL faster than PostgreSQL::Test::Cluster, which starts psql for each call and so takes four
 # times as long. This module replaces `psql` (hence `safe_psql`) and `poll_query_until`, and sends
-# pure SQL to the server through DBD::Pg. Each call still has its own session, and each statement
-# its own transaction. Results and errors look like psql's output, but errors lack line numbers, and
-# results of rules differ. Texts that need psql still run in psql.
+# SQL to the server through DBD::Pg. Each call still has its own session, and each statement its own
+# transaction. Results and errors look like psql's output, except that errors lack line numbers and
+# that statements with rules print other results. SQL that needs psql still runs in psql.
 
 package RandflakeSessions;
 
@@ -54,7 +54,7 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error. If it was cancelled, newer DBD::Pg lacks the error's text.
+# Returns the last statement's error. Newer DBD::Pg gives no text if the statement was cancelled.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -62,7 +62,7 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement until a given time. Returns its rows as text and whether it succeeded.
+# Runs a statement, and dies at a given time. Returns its rows as text and whether it succeeded.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
@@ -77,7 +77,7 @@ sub run {
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
-    # Newer versions report a cancelled statement like a statement without rows.
+    # Newer DBD::Pg reports a cancelled statement like a statement without rows.
     return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};
@@ -114,7 +114,7 @@ sub psql {
         $connection->{pg_bool_tf} = 1;
         $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
     } else {
-        # IPC::Run may die if psql cannot connect and therefore reads no input.
+        # Does not try psql instead, because IPC::Run may die if psql cannot connect.
         @statements = ();
         $errors .= 'psql: error: ' . DBI->errstr;
         $status = 2;

@@ -20,8 +20,8 @@ sub window_path {
     return $node->data_dir . '/randflake/window';
 }
 
-# Returns the fields as a hash, secrets as [fingerprint, from], and ends as [first, count, end].
-# Dies if the file is incomplete.
+# Returns the fields as a hash, in which each secret is [fingerprint, from], and each range of node
+# ids is [first, count, end]. Dies if the file is incomplete.
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
@@ -53,7 +53,7 @@ sub write_window_bytes {
     close $out or die "could not write $path: $!";
 }
 
-# Returns the end on disk of the range in use.
+# Returns the window's end in the file for the range of node ids in use.
 sub written_end {
     my ($node) = @_;
     return read_window($node)->{ends}[0][2];

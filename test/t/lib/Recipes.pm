@@ -1,5 +1,5 @@
-# Runs the recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Extracts
-# each program from its page, runs it in its own database, and compares output and database.
+# Runs the recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Runs
+# each program in its own database, and compares the output with the database.
 
 package Recipes;
 
@@ -16,8 +16,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. The two blocks make a database and its tables. A recipe whose tools are missing
-# fails if RANDFLAKE_DRIVERS equals this word. Otherwise it is skipped.
+# Starts the server. The two blocks make a database and its tables. If a recipe's tools are missing,
+# the recipe fails if RANDFLAKE_DRIVERS equals this word, and is skipped otherwise.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -41,7 +41,7 @@ sub without_library {
     $node->safe_psql('template1', $stand_in =~ s/^ALTER DATABASE.*//mr);
 }
 
-# Runs a program in a directory. Returns its success, and its output with errors.
+# Runs a program in a directory. Returns whether it succeeded, and its output and errors.
 sub output_of {
     my ($directory, @command) = @_;
     my $output = '';
@@ -55,7 +55,7 @@ sub succeeds {
     return (output_of('.', @_))[0];
 }
 
-# Recipes get only negative identifiers that no floating-point number can hold.
+# These functions give recipes only negative identifiers that no floating-point number can hold.
 my $hard_identifiers = <<'SQL';
 CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -96,7 +96,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# A mapper's recipe prints this. A driver's recipe prints the lines that run_recipe keeps.
+# The recipe of a mapper prints all of this, and the recipe of a driver only some of the lines.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -122,11 +122,11 @@ SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FRO
 SQL
 
 # Runs a recipe with a `name`. The other arguments:
-# - `files` contains the names of its blocks, which are the names of its files.
-# - `programs` contains the names of its files in test/recipes.
-# - `needs` contains pairs of a requirement and whether the machine meets it.
+# - `files` names blocks of the page. Each block becomes a file of the same name.
+# - `programs` names files in test/recipes.
+# - `needs` contains pairs: a requirement, and whether the machine meets it.
 # - `tables` is true if the tables exist before the recipe runs.
-# - `model` is true for a mapper, which prints everything. Without `tables` it is always true.
+# - `model` is true for a mapper, which prints all lines. Recipes without `tables` count as mappers.
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` contains more files, by name.
@@ -199,7 +199,7 @@ sub run_recipe {
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
         $expected =~ s/^(?:bulk|json|number|bought) .*\n//gm if !$model;
-        # Without the library, a malformed key finds no row instead of an error.
+        # Without the library, a search for a malformed key raises no error and finds no row.
         s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
         is($output, $expected, '  prints what is in the database');
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;
