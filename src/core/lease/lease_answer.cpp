@@ -11,7 +11,7 @@ namespace {
 // The coordinator's functions refuse with object_not_in_prerequisite_state. Other errors, such as
 // those of a standby or a full disk, do not affect the lease.
 constexpr char kRefusal[] = "55000";
-// An error has this constraint field if the coordinator disagrees about the secrets.
+// If the coordinator disagrees about the secrets, its error has this constraint name.
 constexpr char kAboutSecrets[] = "secrets";
 // configuration_limit_exceeded means that no node id is free. The error says when one will be free.
 constexpr char kNoneFree[] = "53400";

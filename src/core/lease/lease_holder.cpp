@@ -1,5 +1,5 @@
-// Decides for the holder. The functions compute its next state from their arguments, without
-// clocks, locks or connections.
+// Makes the holder's decisions. The functions compute the holder's next state from their arguments,
+// without clocks, locks or connections.
 
 #include "core/lease/lease_holder.h"
 

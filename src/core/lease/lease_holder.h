@@ -1,5 +1,5 @@
-// Decides for the holder of leases: what it asks the coordinator and when, how it interprets
-// answers, when it opens windows, and which leases it gives back.
+// Decides what the holder of leases asks the coordinator and when, how it interprets answers, when
+// it opens windows, and which leases it gives back.
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
@@ -72,7 +72,7 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // if the lease was not used, the second before its start
 
-    // Makes last_used at least `end` - 1, because this directory may have used the node ids.
+    // Makes last_used at least `end` - 1, as this directory may have used the node ids until `end`.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -83,8 +83,8 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
-    // Write copies both leases to the state on disk, and Resume takes them from there. A resumed
-    // lease has no window: see Reopened.
+    // Write() copies both leases to the state on disk, and Resume() reads them from the state. A
+    // resumed lease has no window: see Reopened.
     void Write(Lease (&leases)[kMaxLeases]) const noexcept {
         leases[0] = open_;
         leases[1] = next_;
@@ -140,7 +140,7 @@ public:
 
     // Extends the window in force to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
-    // Returns a window for an open lease without a window; see OpenNext.
+    // If the open lease has no window, returns one for it; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
     // open yet. The window starts at `earliest` or later, and ends at `latest` or before.

@@ -2,9 +2,9 @@
 //
 // A coordinator never leases or renews the static node ids of its own server. But if the server is
 // a promoted standby or a copy, or if its settings changed, a coordinator may have leased these
-// node ids before the start. So unless the start has a proof (PlanStart), a worker looks into every
-// database once. A range opens only after the end of the last lease of its node ids. If the range
-// overlaps a coordinator's pool, it also waits for the coordinator's mark (MarkOf).
+// node ids before the start. So unless PlanStart rules this out, a worker looks into every database
+// once. A range opens only after the end of the last lease of its node ids. If the range overlaps a
+// coordinator's pool, it also waits for the coordinator's mark (MarkOf).
 
 #pragma once
 

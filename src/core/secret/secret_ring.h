@@ -171,7 +171,7 @@ static_assert(std::is_trivially_copyable_v<SecretRing>);
 
 // Reserves numbers, then reads the ring, then calls `use` with both. The server adds a generation
 // before it announces the window of the generation's numbers. So the ring contains the owner of the
-// numbers, which a ring read before the reservation may lack.
+// numbers. A ring that is read before the reservation may lack it.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();

@@ -4,8 +4,9 @@
 // first batch of a second is a single number, so that a lone insert uses only one number. Each
 // further batch is longer, up to 64 numbers.
 //
-// Each process has its own batch. The postmaster never fills one, so its children inherit none.
-// With several secrets, a process skips some numbers of a batch (core/secret/secret_ring.h).
+// Each process has its own batch. The postmaster never fills its batch, so its children inherit an
+// empty batch. With several secrets, a process skips some numbers of a batch
+// (core/secret/secret_ring.h).
 //
 // A family is a type with these functions:
 //   Require()         raises an ERROR unless this server can generate; called once per process
@@ -21,7 +22,7 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Within a second, each batch is this many times as long as the last one, up to kBatchLength.
+// Within a second, each batch is this many times as long as the batch before, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>

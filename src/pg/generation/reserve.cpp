@@ -79,8 +79,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // The next slot can help only if this slot is used up, because slots share window and
-        // clock.
+        // All slots share window and clock, so the next slot helps only if this slot is used up.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)

@@ -172,7 +172,7 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// Returns whether the open lease allows identifiers at this time, so that only a window is missing.
+// Returns whether the open lease allows identifiers at this time.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&
@@ -384,7 +384,7 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// docs/monitoring/postgres_exporter.yml matches this message and the one about clocks above,
+// docs/monitoring/postgres_exporter.yml matches this message and the message about clocks above,
 // because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;

@@ -39,7 +39,7 @@ static constexpr rlim_t kMemory = 32 << 20;
 // libpq tries each host for this many seconds, unless the connection string sets connect_timeout.
 static constexpr char kConnectTimeout[] = "3";
 
-// These settings override those of the role and the database. Requests need this isolation level.
+// These settings override the settings of role and database. Requests need this isolation level.
 // The timeout frees the connections of abandoned requests.
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
@@ -108,9 +108,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Returns false if the connection string is invalid. Parameters before the string are defaults, and
-// parameters after it override it. No message quotes the string or libpq's error: if a password in
-// a URI contains / or @, libpq parses a part of the password as the port or the host.
+// Returns false if the connection string is invalid. It overrides earlier parameters, and later
+// parameters override it. No message quotes the string or libpq's error: if a password in a URI
+// contains / or @, libpq parses a part of the password as the port or the host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -261,7 +261,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
         }
         const int64 left = (deadline - steady_clock()).count;
         if (left <= 0) {
-            // The next request tries another host first, because this one may hang.
+            // The next request tries another host first, because this host may hang.
             first_host++;
             timed_out = true;
             return failed(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");

@@ -32,8 +32,7 @@ bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server of "primary_conninfo" for the WhichServer values. Returns false without an
-// answer.
+// Asks the server of "primary_conninfo" for WhichServer values. Returns false without an answer.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // The coordinator of "randflake.registry" returns these counts for this server's node ids.

@@ -1,7 +1,7 @@
 // Looks for coordinators that have leased this server's static node ids. A process can connect to
 // only one database, so a launcher starts a worker in each database, one after the other. The
-// launcher repeats this every second until all workers have succeeded. Until then these node ids
-// stay unused.
+// launcher repeats this every second until all workers have succeeded. Until then the server does
+// not use these node ids.
 //
 // Workers are superusers in databases of other owners. So they read tables from storage and not by
 // SQL, which could run code of users. They read only tables of the extension, which only a
@@ -149,7 +149,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
 
 // Reads the pool like the SQL functions randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
-    // A pool without a row has these values.
+    // If the pool has no row, these are its values.
     PoolSeen seen{};
     seen.made_since = extension.made_since;
     seen.max_duration = 60;
@@ -238,7 +238,7 @@ struct Database {
 };
 }  // namespace
 
-// Lists all databases except those being dropped, to which no session can connect.
+// Lists databases. Omits databases that are being dropped, because nothing can connect to them.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();

@@ -131,7 +131,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// Runs a command, and reads the number in a column of its only row. Returns false without a row.
+// Runs a command, and reads the number in a column of its only row. Returns false if there is none.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&

@@ -1,6 +1,6 @@
-// Runs the lease worker, which maintains this server's leases of node ids. It acts as
-// core/lease/lease_holder.h and core/server/server.h decide. At shutdown it seals the window, and
-// gives its leases back if the coordinator answers.
+// Runs the lease worker, which maintains this server's leases of node ids. Its decisions come from
+// core/lease/lease_holder.h and core/server/server.h. At shutdown it seals the window, and gives
+// its leases back if the coordinator answers.
 
 #include "pg/lease/lease_worker.h"
 
@@ -64,7 +64,7 @@ static void record_problem(LeaseProblem problem, const char* what, const char* w
     record(problem, message, not_before);
 }
 
-// Does not record that a request was abandoned for a shutdown or a reload.
+// Records a failure, unless the request was abandoned for a shutdown or a reload.
 static void record_failure(LeaseProblem problem, const char* what, const char* why,
                            UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
@@ -210,7 +210,7 @@ static void release_all() {
     release_lease(releases.next, give_up_at_ms);
 }
 
-// Gives back node ids that this server used while its clock was ahead, so that it gets other ones.
+// Gives back node ids that this server used while its clock was ahead, so that it gets others.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -223,7 +223,7 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if it is due. Returns true if the lease was dropped, so another is needed.
+// Opens the next lease if it is due. Returns true if it drops the lease instead.
 static bool open_or_drop_next() {
     static int64 opened_id;  // id of the last lease that was logged
     Second used_until;
