@@ -109,8 +109,8 @@ static char* rotated(const char* list, uint32 first) {
 }
 
 // Returns false if the connection string is invalid. It overrides earlier parameters, and later
-// parameters override it. No message quotes the string or libpq's error: if a password in a URI
-// contains / or @, libpq parses a part of the password as the port or the host.
+// parameters override it. No message quotes the string or libpq's error, because libpq takes a part
+// of the password for the port or the host if a URI's password contains / or @.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});

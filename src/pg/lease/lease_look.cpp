@@ -198,7 +198,7 @@ void randflake_look_at_database_main(Datum database) {
     memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
-    // These override the settings of the database.
+    // These values override the settings of the database.
     for (const auto& [name, value] :
          {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
           std::pair{"default_transaction_isolation", "read committed"},

@@ -18,7 +18,7 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
-// This replication command asks a server for its identity. WhichServer indexes the answer.
+// This replication command asks a server for its identity. WhichServer indexes the answer's values.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 

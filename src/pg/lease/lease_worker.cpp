@@ -259,7 +259,7 @@ static constexpr Ms kClockInterval = 500;
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    // The worker has no query to cancel. The type of pqsignal() differs since PostgreSQL 19.
+    // The worker has no query to cancel. Avoids pqsignal(), whose type changed in PostgreSQL 19.
     signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
