@@ -45,16 +45,16 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
--- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any allocator above about a
--- quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
+-- No allocator prevents that, because requests of 1, 2, 4, .., 64 defeat any allocator above about
+-- a quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
 --   other chunk has a class, which is the size of its slots: a power of two. A request rounds up to
 --   a class. It takes a slot of an open chunk of this class, or else of an empty chunk.
 -- - Let `used` be the largest number of node ids, rounded up, that were in use at once. Let c be
 --   the number of requested classes, and m the number of chunks. A class takes another chunk only
---   when its chunks are full. So it has at most used / 64 + 1 chunks. The coordinator refuses a
---   request only if no chunk is empty and all chunks of its class, at most (used - 1) / 64, are
+--   when its chunks are full. So a class has at most used / 64 + 1 chunks. The coordinator refuses
+--   a request only if no chunk is empty and all chunks of its class, at most (used - 1) / 64, are
 --   full. So the coordinator grants every request while c * used / 64 + c - 1 < m, which means up
 --   to used = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
@@ -238,7 +238,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000::bigint $$;
 REVOKE ALL ON FUNCTION randflake_lease_epoch(randflake_lease_internal) FROM PUBLIC;
 
--- Returns the Unix second after the last one that an identifier can hold.
+-- Returns the first Unix second that is too late for an identifier.
 CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
@@ -320,8 +320,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Locks the pool against changes until the transaction ends. Other sessions may do so too. Returns
--- the pool with the present mark, which a takeover raises. Returns null without a pool.
+-- Locks the pool against changes until the transaction ends. Other sessions may hold the same lock.
+-- Returns the pool with the present mark, which a takeover raises. Returns null without a pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -579,7 +579,7 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Two primaries of one cluster use different lease numbers, and so grant different node ids.
+    -- A former primary that still runs uses other lease numbers, and so grants other node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -1126,7 +1126,7 @@ BEGIN
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- A later lease of some of the node ids proves the end of this one, whatever the clock shows.
+    -- If some of the node ids have a later lease, this lease has ended, whatever the clock shows.
     IF EXISTS (SELECT FROM @extschema@.randflake_lease later
                WHERE later.nodes && lease.nodes AND later.lease_id > lease.lease_id) THEN
         RAISE object_not_in_prerequisite_state USING

@@ -38,8 +38,8 @@
 -- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
 --    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
 --    its clock is less than 4 seconds behind the clock of the former server. The past is unknown on
---    a promoted standby: even with synchronous replication, the standby may lack the last
---    positions, because only the sessions that moved them wait for it. The past is also unknown if
+--    a promoted standby. Even with synchronous replication it may lack the last positions, because
+--    only sessions that moved the position wait for the standby. The past is also unknown if
 --    randflake_configure() gets a node id, makes sequences, or finds another server, database or
 --    timeline. Under a new secret, a node id has no past.
 --

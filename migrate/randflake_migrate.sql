@@ -60,7 +60,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY e.oid LIMIT 1
 $$;
 
--- Returns the type of the new keys and the call that generates one.
+-- Returns the type of the new keys and the call that generates a key.
 CREATE FUNCTION randflake_migrate.target(target text, OUT to_type regtype, OUT generator text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -355,7 +355,7 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- Returns a table and all its partitions. Only those without partitions (`leaf`) hold rows.
+-- Returns a table and all its partitions. Only tables without partitions (`leaf`) hold rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
@@ -1335,7 +1335,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops the functions of follow(). This drops their triggers, but not others of the same names.
+-- Drops the functions of follow() and with them their triggers, but no others of the same names.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1443,7 +1443,7 @@ BEGIN
 END
 $$;
 
--- Returns a list of columns, and the same list with shadows in place of the columns that have one.
+-- Returns a list of columns, and the same list with each column's shadow, if any, in its place.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1715,7 +1715,7 @@ BEGIN
 END
 $$;
 
--- Begins the online move of a table's group: records its steps. Returns the move's number.
+-- Begins the online move of a table's group by recording its steps. Returns the move's number.
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
