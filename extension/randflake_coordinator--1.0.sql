@@ -199,7 +199,7 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns a text for this data directory, timeline and database. A copy or promotion changes it.
+-- Returns the identity of data directory, timeline and database. A copy or promotion changes it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -713,7 +713,7 @@ BEGIN
         PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark'::text);
     END IF;
     IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
-        -- `nothing_lost` speaks only of the last takeover.
+        -- `nothing_lost` concerns only the last takeover.
         UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover' WHERE cause = 'promotion';
         PERFORM @extschema@.randflake_lease_hold_off(
             own, CASE WHEN @extschema@.randflake_lease_promoted(own, former.coordinator, pool.coordinator) THEN 'promotion' ELSE 'takeover' END,
@@ -1118,7 +1118,7 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- After this lease, another holder may have the node ids, by a lease that a failover has lost.
+    -- Another holder may have leased the node ids after this lease, and a failover lost that lease.
     -- The margin allows for the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING

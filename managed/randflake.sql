@@ -22,8 +22,8 @@
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
 --    A session reads hops and leaps before and after its nextval. If both reads agree, the session
 --    knows the position that its nextval made, and no other nextval made this position.
--- 2. Sessions use each number of a second once. Only the second's holder sets `numbers` to this
---    second, and only once, even after a long pause. From there on, each nextval adds one.
+-- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to it,
+--    and only once, even after a long pause. From there on, each nextval adds one.
 -- 3. Numbers of a second do not run into the next second. Before each single nextval a session
 --    checks that the number is below 122,880. A session that pauses after this check may take one
 --    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
@@ -55,9 +55,9 @@
 --
 -- Later versions
 --
--- A new version installs over an earlier one in one transaction. It replaces functions, which keep
--- their oids, and drops nothing. First it locks randflake_state. A call that waits for the row of
--- this table continues in the old body of its function, but calls new functions. After the old body
+-- A new version installs over an earlier one in one transaction. The script replaces functions,
+-- which keep their oids, and drops nothing. First it locks randflake_state. A call that waits for
+-- its row continues in the old body of its function, but calls new functions. After the old body
 -- has read the row, it checks the number that randflake_format() returns. So a version that changes
 -- the meaning of state or sequences rewrites the row by TRUNCATE, and returns another number.
 --
@@ -342,7 +342,7 @@ $do$;
 
 -- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The left branch has the first half of a slice of x or y, the right branch the second.
+-- bit by bit. The first half of a slice belongs to the left branch, the second half to the right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -439,8 +439,8 @@ BEGIN
 END
 $$;
 
--- The encrypting functions return NULL for a skipped number, the decrypting ones for an identifier
--- that no secret made. A 53-bit identifier belongs to the secret of its second.
+-- These functions return NULL when they encrypt a skipped number, or decrypt an identifier that no
+-- secret made. A 53-bit identifier belongs to the secret of its second.
 DO $do$
 DECLARE
     variant record;
@@ -522,7 +522,8 @@ BEGIN
 END
 $$;
 
--- Returns why this database makes no identifiers, as parts of an error. Otherwise, state is NULL.
+-- If this database makes no identifiers, returns why, as parts of an error. Otherwise, state is
+-- NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -998,7 +999,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- Returns the identifier of `digits`. A message shows `all_`, the text form to which they belong.
+-- Returns the identifier of `digits`. A message shows `all_`, the text form that has these digits.
 -- The function compares under collation "C", whatever the collation of the caller's column is.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -231,7 +231,7 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. Afterwards it has no CREATE on the schema.
+-- Makes a role the owner of objects in this schema. The role then has no CREATE on the schema.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -303,7 +303,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the name of the table, and of the function, that map a key's old numbers to new numbers.
+-- Returns the name of the table and the function that map a key's old numbers to new numbers.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -1810,9 +1810,9 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- Prints functions for tables whose keys do not move. In the schema `api`, each takes a mask and
--- returns the row, with masks instead of the key and the references. So roles that may not read the
--- tables see no number. The label of a mask is the name of the key's table.
+-- Prints functions for tables whose keys do not move. Each function takes a mask and returns the
+-- row, with masks instead of the key and the references. So roles that may not read the tables see
+-- no number. The label of a mask is the name of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
