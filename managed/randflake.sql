@@ -299,8 +299,8 @@ BEGIN
 END');
 
     -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
-    -- 32,768 numbers of a second. After nextval, a session checks each number again, and skips it
-    -- if unusable.
+    -- 32,768 numbers of a second. After nextval, sessions check each number again, and skip
+    -- unusable ones.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -522,8 +522,7 @@ BEGIN
 END
 $$;
 
--- If this database makes no identifiers, returns why, as parts of an error. Otherwise, state is
--- NULL.
+-- If this database makes no identifiers, returns the error that says why. Otherwise, state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
