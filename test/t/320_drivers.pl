@@ -404,7 +404,7 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 python(@django);
-# The recipe's helper prepares the test database of Rails, a copy of the template.
+# The recipe's helper prepares the test database of Rails, which is a copy of the template.
 recipe(@active_record, after => [ [ 'env', 'PGDATABASE=again', $ruby, 'again.rb' ] ], also => {
     'fixtures/customer.yml' => "ada:\n  name: Ada\n", 'again.rb' => <<'RUBY' });
 require_relative 'activerecord'

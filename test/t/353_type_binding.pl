@@ -103,12 +103,12 @@ configure($node, %settings);
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# This session begins while the server has one secret, and goes on when the server has two.
+# This session begins while the server has one secret, and goes on when the server has two secrets.
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
-# Returns an identifier of this second that the new secret does not skip.
+# Returns the identifier of this second's first number that the server does not skip.
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");

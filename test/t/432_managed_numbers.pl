@@ -167,7 +167,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the state to what it is after a start. Tickets and hops add up to the clock's time.
+    # Sets the state to what a start leaves. Tickets and hops add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');

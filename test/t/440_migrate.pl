@@ -1,5 +1,5 @@
-# Moves a schema with every kind of dependent object to each type of key, at once and by online
-# steps, while programs write. All rows and objects except the keys must stay the same. The test
+# Moves a schema with every kind of dependent object to each type of key: at once, or by online
+# steps while programs write. All rows and objects except the keys must stay the same. The test
 # kills each step once, and undoes moves after various steps.
 
 use feature 'state';

@@ -128,7 +128,7 @@ sub is_problem {
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
-# Runs statements in a background session, each as a transaction. The first error ends the session.
+# Runs statements in a background session, each in a transaction. The first error ends the session.
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
@@ -261,7 +261,7 @@ sub set_clock {
     close $out or die "could not write $file: $!";
 }
 
-# Lets the server's clock run this far ahead of the true time, or behind it if negative.
+# Lets the server's clock run this far ahead of the true time, or behind it if $seconds is negative.
 sub clock_offset {
     my ($node, $seconds) = @_;
     set_clock($node, $seconds, 0);

@@ -3,7 +3,7 @@
 #
 # Each server has its own wall clock (see Randflake.pm), which is $node->{clock_ahead} seconds ahead
 # of the true time. All clocks can stand still together, so that a test's events happen within one
-# second, however slow the machine.
+# second, however slow the machine is.
 
 package RandflakeHandover;
 
@@ -30,7 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a later second than the call before did, even if it is in the future.
+# Stops the clocks in a later second than at the last call, though this second may be in the future.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -105,8 +105,8 @@ sub make_standby {
     append_to_file($node->data_dir . '/standby.signal', '');
 }
 
-# Take and restore a disk snapshot of randflake's files, without the database. The identity file
-# keeps its inode and time of birth.
+# These functions take and restore a disk snapshot of randflake's files, but not of the database.
+# The identity file keeps its inode and time of birth.
 sub snapshot {
     my ($node) = @_;
     return slurp_file(window_path($node));

@@ -40,7 +40,7 @@ sub new_fleet {
     };
 }
 
-# Starts a server, under the clock of the server $fleet->{clock} if the fleet has one.
+# Starts a server. It shares the clock of the server $fleet->{clock} if the fleet has such a server.
 sub start_in_fleet {
     my ($fleet, $node) = @_;
     if ($fleet->{clock}) {

@@ -36,7 +36,7 @@ sub read_window {
     return \%window;
 }
 
-# Replaces the file's content in place by these fields with their checksum.
+# Replaces the file's content in place by these fields and their checksum.
 sub write_window {
     my ($node, $window) = @_;
     my @ends = map { @$_ } @{ $window->{ends} };

@@ -130,7 +130,7 @@ SQL
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` contains more files, by name.
-# - `after` contains commands that run last. They may make the tables in the database "again".
+# - `after` contains commands that run last, for example to make the tables in the database "again".
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
