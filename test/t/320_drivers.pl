@@ -293,7 +293,7 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
-# The schema that Rails dumps makes the same tables in a database with the extensions.
+# A database with the extensions gets the same tables from the schema that Rails dumps.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     programs => ['activerecord_program.rb'],

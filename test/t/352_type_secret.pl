@@ -92,7 +92,7 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# A session that has read values refuses to read them after another fingerprint arrives.
+# Even a session that has read values refuses to read them after another fingerprint arrives.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -132,7 +132,7 @@ is($node->safe_psql('postgres',
 
 # --- a late secret -----------------------------------------------------------------------------
 
-# CREATE EXTENSION prints a notice with the remedy if the client enables notices and commits.
+# CREATE EXTENSION prints a notice with the remedy at commit, if the client has enabled notices.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);

@@ -103,7 +103,7 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# The clock stands still until two sessions have used all 4096 numbers of each node id, and wait.
+# The clock stands still until two sessions have used all 4096 numbers per node id and are waiting.
 for my $count (1, 3) {
     my $full = new_server("full$count",
         settings => { node_id => 7, node_count => $count, max_wait => '1h' });

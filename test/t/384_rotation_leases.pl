@@ -109,7 +109,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns each second in which the server's clients received identifiers, with their number.
+# Returns the seconds in which the server's clients received identifiers, and a count for each.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };

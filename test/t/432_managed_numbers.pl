@@ -1,5 +1,5 @@
-# Checks that the managed script gives out numbers as its model does, with paused and canceled
-# sessions and RANDFLAKE_ROUNDS crashes. Copies of a database must refuse to give out numbers.
+# Checks that the managed script gives out numbers as its model does, even with paused and canceled
+# sessions, and after RANDFLAKE_ROUNDS crashes. A copied database must refuse to give out numbers.
 
 use Docs;
 use FindBin;

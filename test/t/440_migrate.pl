@@ -371,7 +371,7 @@ sub kill_within {
 }
 
 # Runs the remaining steps, as psql's \gexec would. `count` limits their number, `kill` kills each
-# step once before it runs, `load` checks that programs go on, and `all` includes step 8.
+# step once and runs it again, `load` checks that programs go on, and `all` includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
@@ -415,7 +415,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# Runs a step out of order. Then creates objects that the statements printed before do not handle.
+# Runs a step out of order. Then creates objects that the plan does not know.
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');

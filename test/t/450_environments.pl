@@ -1,4 +1,4 @@
-# Follows docs/environments.md: a staging copy, keys of other types, removal of the extensions.
+# Follows docs/environments.md: makes a staging copy, changes types of keys, removes the extensions.
 
 use Docs;
 use Randflake;
