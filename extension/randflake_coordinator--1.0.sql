@@ -24,7 +24,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
 --   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
 --   the first grant. So secrets, limits and the mark stay the same until a request commits. A
---   session gets EXCLUSIVE after little more than 20 seconds.
+--   session gets EXCLUSIVE within little more than 20 seconds.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also

@@ -299,8 +299,7 @@ BEGIN
 END');
 
     -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
-    -- 32,768 numbers of a second. After nextval, sessions check each number again, and skip
-    -- unusable ones.
+    -- 32,768 numbers of a second. After nextval, a session skips numbers that are not usable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
