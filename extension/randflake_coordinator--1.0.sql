@@ -28,7 +28,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
---   locks the ended leases that it collects, with their chunks. It skips rows that others lock.
+--   locks the ended leases that it collects, with their chunks. It skips rows that other sessions
+--   lock.
 -- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
 --   fails with an error, which the server does not treat as a refusal.
 --
@@ -134,8 +135,8 @@ COMMENT ON TABLE randflake_lease IS
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so that the end of one wait does not
--- end another. A wait uses the largest max_duration and max_clock_skew since the event. It covers
--- static node ids of servers, and if "longest" is not 0, leases that the table lacks.
+-- end another. A wait uses the largest max_duration and max_clock_skew since the event. The wait
+-- covers static node ids of servers, and if "longest" is not 0, leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  the same, but this coordinator is a promoted standby of the other one: the operator
@@ -146,7 +147,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- The largest max_duration since the event, or 0 if the table has all leases in force.
+    -- This is the largest max_duration since the event, or 0 if the table has all leases in force.
     longest integer NOT NULL,
     widest integer NOT NULL, -- largest max_clock_skew since the event
     -- Because of the event, no lease begins before this Unix second.
@@ -1208,7 +1209,7 @@ BEGIN
         RETURN;
     ELSE
         -- A release never prolongs the lease. An unused lease keeps its first second, so that the
-        -- table still shows when the node ids were last leased.
+        -- table shows when the node ids were last leased.
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()

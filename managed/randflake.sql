@@ -50,8 +50,9 @@
 -- row, and hides it from older snapshots. Only this function calls setval for the logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
--- ahead. It moves neither hops (512 seconds) nor leaps (three days), because sessions stop them at
--- a multiple of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
+-- ahead. A crash moves neither hops (512 seconds) nor leaps (three days), because sessions stop
+-- them at a multiple of 64. Hops and leaps bridge idle times. Only the holder of a past second
+-- moves them.
 --
 -- Later versions
 --
@@ -193,7 +194,7 @@ DECLARE
     -- The cipher swaps the two bytes of each word.
     swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
     -- These expressions are parts of a round: the sum for the next x, the rotated y, and the linear
-    -- layer from the left branch to the right one.
+    -- layer from the left branch to the right.
     total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
