@@ -28,8 +28,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
---   locks the ended leases that it collects, with their chunks. It skips rows that other sessions
---   lock.
+--   locks the ended leases that it collects, with their chunks. It skips locked rows.
 -- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
 --   fails with an error, which the server does not treat as a refusal.
 --

@@ -50,9 +50,8 @@
 -- row, and hides it from older snapshots. Only this function calls setval for the logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
--- ahead. A crash moves neither hops (512 seconds) nor leaps (three days), because sessions stop
--- them at a multiple of 64. Hops and leaps bridge idle times. Only the holder of a past second
--- moves them.
+-- ahead. A crash moves no hops (512 seconds) or leaps (three days), because sessions stop them at
+-- multiples of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
 --
 -- Later versions
 --
