@@ -4,7 +4,7 @@
 --
 -- Run this in an empty database. On average, leases of these sizes fill half of the default pool.
 -- Each request replaces a random lease, and advances the script's clock by a second. The script
--- counts refusals only after ten times as many requests as there are leases.
+-- first makes ten requests for each lease without counting their refusals.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

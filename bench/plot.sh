@@ -4,7 +4,7 @@
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
-# Blue and bold mark this extension, and grey marks all others.
+# Blue and bold mark this extension, and grey marks all other generators.
 
 set -euo pipefail
 bench=$(realpath "$(dirname "$0")")

@@ -34,7 +34,7 @@ BEGIN
 END
 $$;
 
--- Returns whether a function such as 'uuidv7()' exists, and true for an empty signature.
+-- Returns true if a function has this signature (such as 'uuidv7()'), or the signature is empty.
 CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
 $$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;
 

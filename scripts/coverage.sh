@@ -1,8 +1,8 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
-# PostgreSQL's assertions on. Fails below 96 % of the lines, which only all tests together reach.
+# PostgreSQL's assertions on. Fails below 96 % of the lines, so a run of only some tests fails.
 #
-#   scripts/coverage.sh                    runs them all and prints a line a file
+#   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
 # A process that a test kills leaves no data. Needs gcovr. The instrumented build stays installed.

@@ -176,7 +176,7 @@ stage() {
     return 0
 }
 
-# not_run WHAT REASON: makes `finish` report a test that did not run. A stage may call it too.
+# not_run WHAT REASON: makes `finish` report a test that did not run. Stages may call not_run too.
 not_run() {
     printf 'not run: %s. %s\n' "$@" >>$logs/not_run
 }

@@ -5,7 +5,7 @@
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
 # The default is all known majors. -s leaves out tests that depend little on the major. The root
-# directories stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots), but no run changes them.
+# directories stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots), and no run changes them.
 # If a root directory is deleted, the script makes it again. Logs: build/matrix/MAJOR. Needs root.
 
 set -uo pipefail

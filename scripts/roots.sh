@@ -58,8 +58,8 @@ make_root() {
     exec 9>&-
 }
 
-# in_root EXCHANGE ROOT COMMAND...: runs a command in a root with its own mounts, processes and IPC,
-# which end with the command.
+# in_root EXCHANGE ROOT COMMAND...: runs a command in a root with its own mounts, processes and
+# IPC. The mounts, processes and IPC objects end with the command.
 #
 # If EXCHANGE is not empty, the command sees this directory as /mnt, and all other writes are
 # discarded. The network is then only a loopback interface, so servers in two roots never meet.

@@ -15,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-export LANG=C.UTF-8 # the encoding of the databases of the tests, which unset LC_ALL
+export LANG=C.UTF-8 # sets the encoding of the tests' databases, because tests unset LC_ALL
 
 kind=${1:-all}
 [ $# -eq 0 ] || shift
@@ -79,7 +79,7 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-# Copies the checkout, because pages link to its files, and node_modules only for tests that use it.
+# Copies the checkout, because pages link to its files. Copies node_modules only if a test uses it.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # If root, makes secret files of other owners, named OWNER-MODE, readable by the server's group.
+    # As root, makes secret files OWNER-MODE of other owners. The server's group may read them.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -136,7 +136,7 @@ run_regress() {
 }
 
 # Makes an initdb that copies a prepared cluster, because initdb takes a second of processor time.
-# PostgreSQL's test modules do this since version 16. WAL segments are small, as each copy has one.
+# PostgreSQL's test modules do this since version 16. Segments are small, because each copy has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

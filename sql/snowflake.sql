@@ -1,5 +1,5 @@
 \set ECHO none
--- Tests Snowflake identifiers: their fields, layouts by name and description, ranges of time.
+-- Tests Snowflake identifiers: their fields, layouts by name and description, and ranges of time.
 \pset format unaligned
 \pset tuples_only on
 SET datestyle = ISO;

@@ -57,7 +57,7 @@ insert_keys() {
 }
 
 # Measures single look-ups of random rows, and reads of the newest rows if keys are in the order of
-# inserts. Both are short, so the function repeats them.
+# inserts. Each look-up or read is short, so the function repeats it.
 read_keys() {
     local lookups=100000 newest=$((rows / 100)) ordered look_up
     local run=$repetition repetition

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs Redmine of Debian 12, which works with 53-bit keys, but not if issues have typed keys.
+# Runs Redmine of Debian 12, which works with 53-bit keys, but not with typed keys of issues.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

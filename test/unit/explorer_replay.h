@@ -79,7 +79,7 @@ public:
         return replay.upcoming_;
     }
 
-    // performed() returns the step's operation. The call stopped before the operation upcoming().
+    // performed() returns the step's operation. The call stopped before upcoming().
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }

@@ -67,7 +67,7 @@ public:
     int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
-    // Runs act(coordinator), and rolls back if it returns false or if `commit` is false.
+    // Runs act(coordinator), and rolls back if act returns false or if `commit` is false.
     template <typename Act>
     bool Transact(bool commit, Act&& act) {
         const State before = current_;

@@ -34,7 +34,7 @@ inline bool IsChain(const SecretRecords& chain) {
     return chain.count > 0;
 }
 
-// Returns the number of secrets at the start of both chains that are equal.
+// Returns how many secrets at the start of the two chains are equal.
 inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     uint32_t agreed = 0;
     while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
@@ -469,7 +469,7 @@ public:
         return true;
     }
 
-    // Returns the first second that no lease can reach, so secrets may be added or removed there.
+    // Returns the first second that no lease can reach. Secrets may change from that second on.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -481,8 +481,8 @@ public:
         return earliest;
     }
 
-    // Returns the Unix second of the first difference between the holder's chain and the
-    // coordinator's. No lease to this holder may reach that second.
+    // Returns the Unix second from which the holder's secrets differ from the coordinator's
+    // secrets. No lease to this holder may reach that second.
     int64_t StopsAt(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         const int64_t missing = rules_.stops_at_missing ? FromOf(chain_, agreed) : kForEver;

@@ -37,7 +37,7 @@ struct ServerEvents {
     size_t kept_behind = 0;  // such grants that were kept, because this server's clock is behind
     size_t refused_starts = 0;
     // left_ranges counts changes to another range of node ids. entered_again counts changes to a
-    // range used before, and floor_waits counts changes that only the floor prevented.
+    // range that was used before, and floor_waits counts changes that only the floor prevented.
     size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
 
     size_t reloads = 0, late_reloads = 0;  // late: when an added secret had begun by the clock
@@ -94,7 +94,7 @@ public:
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
     }
-    // Records that another start of its server resumes the grant.
+    // Records that another start of the grant's server resumes the grant.
     void Resume(int grant, uint32_t server) {
         if (grant == 0) {
             Fail() << "a lease is resumed that nobody was granted";
@@ -118,8 +118,8 @@ public:
                 lost_[i] = why;
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
-    // server has used it, and no other running server has a grant of it. Under leases, the server
-    // or an earlier start of it that has ended must have a grant of it.
+    // server has used the second, and no other running server has a grant of it. Under leases, the
+    // server, or an earlier start of the server that has ended, must have a grant of the second.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Returns to the coordinator those of these seconds that belong to the grant.
+    // Gives these seconds back to the coordinator, as far as they belong to the grant.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

@@ -1,7 +1,7 @@
-// Lists why a server gives no number of the present second. The second judge of the simulation, who
-// knows all states, clocks and grants, names the cause after a session has tried everything. With a
+// Lists why a server gives no number of the present second. The simulation's judge, which knows
+// all states, clocks and grants, names the cause after a session has tried everything. With a
 // cause up to kTaken, no server could give a number. With a cause from kClock on, a server that
-// knew everything could give one. From kLostInAFailure on, the server has lost a lease or a
+// knew everything could give a number. From kLostInAFailure on, the server has lost a lease or a
 // renewal. kOther means that there is no cause, which is a violation.
 
 #pragma once

@@ -197,7 +197,7 @@ public:
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Returns whether `right` holds for the server's secrets, even after a reload in progress.
+    // Returns whether `right` is true for the secrets, and for those of a reload in progress.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();
@@ -909,7 +909,7 @@ private:
     }
 
     // Issues an identifier for each reserved number that the ring does not skip. A session issues
-    // all but the first in later calls, within the same second.
+    // the first identifier at once, and the others in later calls within the same second.
     void Issue(const Reservation& reservation, int count) {
         bool first = true;
         for (uint32_t next = 0; next < reservation.count; next++) {

@@ -20,7 +20,7 @@ public:
             state = (state + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
             state ^= state >> 29;
             round = {state & mask_, state >> 32 | 1, 0};
-            // Newton's iteration for the inverse doubles the correct bits with each step.
+            // Newton's iteration for the inverse doubles the number of correct bits in each step.
             round.inverse = round.factor;
             for (int i = 0; i < 5; i++)
                 round.inverse *= 2 - round.factor * round.inverse;
