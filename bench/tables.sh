@@ -122,7 +122,7 @@ NR > 1 {
     unit[group] = unit[group, item] = $4
     median[group, item] = $6
     quartiles[group, item] = $5 > 1 ? $7 " – " $8 : "one sample"
-    # The table shows a difference only if its direction is the same in three of four repetitions.
+    # Shows a ratio only if three of four repetitions put it on the same side of 1.
     ratio[group, item] = $10 == "" || $2 == $9 ? "" : $11 <= 1 && $12 >= 1 ? "≈ 1" : \
         sprintf($10 < 10 ? "%.2f" : "%.1f", $10)
     if ($9 != "")

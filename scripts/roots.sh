@@ -5,8 +5,8 @@
 
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# Maps each major to the Debian suites that contain it, separated by plus signs. In SUITE:PACKAGE,
-# the suite may provide only this source package.
+# Maps each major to the Debian suites that contain it, separated by plus signs. With SUITE:PACKAGE,
+# apt takes only the packages of this source package from the suite.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'

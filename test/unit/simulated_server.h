@@ -681,7 +681,7 @@ private:
     static constexpr size_t kBackends = 3;
     static constexpr size_t kProcesses = kBackends + 4;
     static constexpr size_t kWindow = kMaxSlots;
-    // Inode numbers are reused soon, because there are only three.
+    // With only three inode numbers, files soon reuse the numbers of deleted files.
     static constexpr int64_t kInodes = 3;
 
     Process& Session() { return processes_[kBackends]; }
