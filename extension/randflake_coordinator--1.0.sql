@@ -37,7 +37,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- is behind may renew a lease that has ended by the coordinator's clock. This renewal and a grant
 -- of the node ids both lock the row of the lease. The exclusion constraint refuses any other
 -- overlap, and needs no wait. A takeover needs no lock: until the pool changes, each request
--- computes the mark from randflake_lease_takeover. After a check got its lock, it must see all
+-- computes the mark from randflake_lease_takeover. Once a check has its lock, it must see all
 -- earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes the ended leases of its node ids. A lease that is released unused keeps its first
@@ -74,8 +74,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- of fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
--- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or for more than 64 node
--- ids. It then takes any gap, if possible a whole chunk. It refuses only if no gap is large enough.
+-- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or if it needs more than 64
+-- node ids. It then takes any gap, if possible a whole chunk, or refuses if none is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -138,8 +138,8 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 -- covers static node ids of servers, and if "longest" is not 0, leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
---   promotion  the same, but this coordinator is a promoted standby of the other one: the operator
---              may state nothing_lost
+--   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
+--              state nothing_lost
 --   added      node ids were added to the pool
 --   reopened   another coordinator may have leased while the pool was closed ("since" is null)
 --   purge      the coordinator deleted leases that ended before or in this second
@@ -259,7 +259,7 @@ REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, t
 
 -- Returns true if this coordinator is a promoted standby of the former one: its timeline is higher
 -- by 1, and the rest of the identity is equal. If its timeline is higher by more, a third
--- coordinator was promoted in between, and both tables may lack its leases.
+-- coordinator was promoted in between, and may have granted leases that this table lacks.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -276,7 +276,7 @@ SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
--- Reports a violated contract of uniqueness. It is no ASSERT, because any role can turn ASSERT off.
+-- Reports a violated contract of uniqueness. Does not use ASSERT, as any role can turn ASSERT off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -553,7 +553,7 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None of these leases may be in force. The lock keeps a holder whose clock is behind from
+        -- All of these leases must have ended. The lock keeps a holder whose clock is behind from
         -- renewing such a lease. A lease that reaches into other chunks stays.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
@@ -570,7 +570,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If there are none, `first` is null, and some may be free from `free_at` on (null: soon).
+-- leases. If it finds none, `first` is null, and `free_at` is a time to retry, or null for soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -773,8 +773,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
--- entry that differs: from this second on, two numbers could get one identifier. Returns 0 if the
--- first secrets differ, or null if all entries are equal. Readers of randflake_leases run it.
+-- entry that differs, because from then on two numbers could get one identifier. Returns 0 if the
+-- first secrets differ, or null if all entries are equal. Whoever reads randflake_leases runs it.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -877,7 +877,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If a refusal ends at a known time, the column field of the error contains its Unix second.
+-- If a refusal ends at a known time, the error's column field contains this time in Unix seconds.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,

@@ -11,17 +11,17 @@
 -- How the script finds columns and objects
 --
 -- moving() returns the columns that move: generated keys, and columns that refer to them by foreign
--- keys. Tables that foreign keys connect form a group, named after its first table. hanging()
--- follows pg_depend through views and functions. "kept" means that PostgreSQL keeps an object
--- through ALTER COLUMN TYPE. "made again" means that the move drops an object and creates it with
--- the SQL that PostgreSQL prints for it. Any other object is a blocker.
+-- keys. Tables that foreign keys connect form a group, named after its first table. hanging() finds
+-- what depends on these columns, even through views and functions. "kept" means that PostgreSQL
+-- keeps an object through ALTER COLUMN TYPE. "made again" means that the move drops an object and
+-- creates it with the SQL that PostgreSQL prints for it. Any other object is a blocker.
 --
 -- How columns change places while programs write (start)
 --
 -- Each column gets a shadow column, whose name begins with new_. A trigger sets the shadow in every
 -- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column to
 -- begin with old_, and gives its name to the shadow. Then triggers set the old column in new rows,
--- so undo() exchanges the columns by the same steps. Before step 7, undo() drops the shadows.
+-- so undo() can exchange the columns back. Before step 7, undo() drops what the steps made.
 --
 -- A shadow belongs to a number, not to a row, because references to a number remain when another
 -- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
@@ -32,14 +32,14 @@
 -- programs write. Then the table's own indexes and keys include those of the partitions. A check
 -- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
 --
--- The names of a move's objects contain its number: randflake_1_… and zzz_randflake_1_… in the
--- schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The steps
--- record the oid of each object that they make, and drop no other objects.
+-- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
+-- in the schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The
+-- steps record the oid of each object that they make, and drop no other objects.
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
 -- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (see as_owner), as do the functions that a move makes.
+-- parse the owner's text run as the owner (see as_owner). So do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -81,8 +81,8 @@ END
 $$;
 
 -- Returns the columns that move. With `rows` = all, existing rows get new keys. With `rows` = new,
--- they keep their keys. A key with identifiers as values keeps them, and can only move to the type
--- randflake. Partitions and inheriting tables follow their topmost table.
+-- they keep their keys. A column that already has identifiers keeps them, and can only move to the
+-- type randflake. Partitions and inheriting tables follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -198,8 +198,9 @@ END
 $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
--- because the role's code could run RESET ROLE, and deferred triggers would run after the reset. So
--- this refreshes a materialized view of the role: PostgreSQL confines the role's code to a refresh.
+-- because the role's code could run RESET ROLE, and deferred triggers would run after the reset.
+-- While PostgreSQL refreshes a materialized view, it refuses RESET ROLE and deferred triggers. So
+-- this function refreshes a materialized view that the role owns.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -317,8 +318,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 
 -- --- dependent objects --------------------------------------------------------------------------
 
--- Returns what directly depends on an object or a column. A rule counts as its view. Of the
--- dependents of a table's row type, a changed column affects only those that are columns.
+-- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
+-- view. Of the objects that depend on a table's row type, a changed column affects only columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -362,9 +363,9 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
--- each given column ("table.number"), OTHER each other column, and CONST each constant. Columns of
--- a result and UNION include the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
+-- each given column ("table.number"), OTHER for any other column, and CONST for any constant.
+-- Result columns and UNION include the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -453,7 +454,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns all objects that depend on these columns or on columns that inherit from them, in order
--- of creation, with their fate, their identity as in pg_identify_object, a note and a remedy.
+-- of creation. `how` says what a move does with the object.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -662,7 +663,6 @@ CREATE TABLE randflake_migrate.move (
     pause    interval NOT NULL DEFAULT '0'                   -- after each such transaction
 );
 
--- Returns the number of the next move.
 CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
 
@@ -1196,7 +1196,7 @@ BEGIN
 END
 $$;
 
--- Marks a step done. Raises an error if it is not the next, or if an earlier result is missing.
+-- Marks the next step done. Raises an error for any other step, or if an earlier result is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1286,10 +1286,10 @@ $$;
 -- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
 -- order of their names: first the program's triggers, then those of references, then those of keys,
 -- which look for reserved shadows. p is the key r or refers to r. r has these functions:
---   _kept     has shadows of numbers without a row: a row left or a deferred reference came first
---   _find     returns the shadow of a number, kept or of its row, even if the table is renamed
---   _shadow   returns the same, and reserves one
---   _mixed    returns numbers that one transaction reserved while another committed their row
+--   _kept     has shadows of numbers whose row left, or that a deferred reference used first
+--   _find     returns a number's shadow from its row or from _kept, even if the table is renamed
+--   _shadow   calls _find, and reserves a shadow in _kept if the number has none
+--   _mixed    returns numbers for which _kept and the row have different shadows
 CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN p.is_referred_to AND NOT p.converts THEN format(
@@ -1335,7 +1335,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops the functions of follow() and with them their triggers, but no others of the same names.
+-- Drops what follow() made. A trigger goes with its function, so other triggers of its name stay.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1451,8 +1451,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = coalesce(pg_partition_root($2), $2) AND p.name = a.attname
 $$;
 
--- Returns the definition of a foreign key on the shadows. A partitioned table's key includes the
--- keys of its partitions, which are valid already, so its definition has no NOT VALID.
+-- Returns the definition of a foreign key on the shadows. A partitioned table's key needs
+-- no NOT VALID, because the keys of the partitions are valid already.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
