@@ -14,7 +14,7 @@
 //
 // Clocks step. Where servers take over node ids, a clock is set back far only after the static
 // servers on its machine have opened their first windows. The clock is correct again before another
-// server of the machine starts. Operation lists operators' duties. lease_ledger.h lists invariants.
+// server of the machine starts. lease_ledger.h lists the invariants.
 
 #pragma once
 

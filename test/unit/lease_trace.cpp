@@ -301,7 +301,7 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // Runs act(&answer), which returns whether it succeeds, in a holder's transaction.
+    // Runs act(&answer) in a holder's transaction. The result of act is whether the call succeeds.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {

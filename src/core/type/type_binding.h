@@ -39,8 +39,8 @@ struct KeyRows {
     int other_count;  // entries that the ring lacks, each once
     SecretRecord others[kMaxGenerations];
 
-    // Adds a row. A database's owner can insert rows with any text. An entry without a time is
-    // enough, because the fingerprint also covers the time.
+    // Adds a row. A database's owner can insert rows with any text. A row may omit the time of its
+    // secret, because the fingerprint identifies the time too.
     void Add(const SecretRecords& ring, const char* text, size_t length) noexcept;
 
     bool HasOther(const SecretRecord& record) const noexcept;

@@ -211,8 +211,8 @@ SQL
 
 # Returns SQL that calls each function as a superuser in a loop after a warm-up: 20000 times if the
 # calls succeed, or 5000 times if they fail. Reports by how many bytes memory contexts and the
-# process grow. Arguments depend on the loop, so that PostgreSQL computes no call in advance. Calls
-# functions in other languages than C 200 times, because these languages manage the memory.
+# process grow. Arguments depend on the loop, so that PostgreSQL computes no call in advance. A
+# function that is not written in C is called only 200 times, as its language manages the memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;
