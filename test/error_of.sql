@@ -1,4 +1,4 @@
--- SQLSTATE, message, detail and hint of the error of a statement.
+-- Returns the SQLSTATE, message, detail and hint of a statement's error.
 CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     detail text;

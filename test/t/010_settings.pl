@@ -133,7 +133,7 @@ my $shown = 'the next start of the server will fail: both "randflake.node_id" an
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# Reloads the server with these settings. Checks new sessions' problem and the number of warnings.
+# Reloads the server with these settings. Checks the problem in the status, and counts warnings.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;

@@ -102,7 +102,7 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop, the server may start in the very next second. Only immediate starts show that
+# After a clean stop, the server may start in the very next second. Only a start at once shows that
 # the exact end also covers Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);

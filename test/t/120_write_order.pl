@@ -74,7 +74,7 @@ sub generates {
     return $era;
 }
 
-# How many seconds the server's clock is ahead. The test never sets the clock back.
+# The server's clock is ahead by this many seconds. The test never sets the clock back.
 my $ahead = 0;
 
 sub let_window_end {

@@ -81,7 +81,7 @@ sub with_types {
 }
 
 # Contains an answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp
-# tests more shapes and numbers, and lease_test.cpp more leases.
+# tests more shapes and numbers, and lease_test.cpp tests more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'more columns',
         row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
@@ -440,8 +440,8 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# The server asks for 60 seconds. It gives back a lease that ends later than 60 seconds plus the
-# tolerated difference of clocks from now, because it cannot shorten a window on disk.
+# The server asks for 60 seconds. If a lease lasts longer than 60 seconds plus the tolerated
+# difference of clocks, the server gives it back, because it cannot shorten a window on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

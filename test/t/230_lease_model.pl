@@ -267,8 +267,8 @@ sub change_function {
 }
 
 my @changes = (
-    # Each entry contains the function, a piece of it, and its replacements. After a replacement may
-    # follow the trace that the test replays first.
+    # Each entry contains the function, a piece of it, and its replacements. A number after a
+    # replacement names the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

@@ -188,7 +188,7 @@ told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
 
-# The pool has 16 chunks. For c classes, the bound is less than (16 - c + 1) * 64 / c node ids.
+# With 16 chunks and c classes, the bound on node ids in use is below (16 - c + 1) * 64 / c.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
 sub bounds {
@@ -215,7 +215,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases all node ids one by one. Then gives back all but one in each chunk, except the last chunk.
+# Leases each node id alone. Then gives back all but one of each chunk and those of the last chunk.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -333,7 +333,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry has the function, a piece, its replacement, the check, and its usual result if any.
+    # A function, a piece of its code, a replacement, a check, and the check's usual result if any.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -128,7 +128,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Less than the tolerated difference has passed, so the time alone would prove the last stop.
+# Each stop lasts less than the tolerated difference, so the time alone would prove the last stop.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

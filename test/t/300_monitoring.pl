@@ -1,5 +1,5 @@
-# Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Rules and
-# dashboard may use only existing metrics. Runs promtool and postgres_exporter if in PATH.
+# Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Rules and the
+# dashboard may use only existing metrics. Runs promtool and postgres_exporter if PATH has them.
 
 use HTTP::Tiny;
 use JSON::PP ();

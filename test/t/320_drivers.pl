@@ -86,7 +86,7 @@ $push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected
 SH
 javascript('sequelize');
 javascript('objection', tables => 1, model => 1);
-# MikroORM 7 calls a function that Node.js has since 20.16. Debian 12 has an older Node.js.
+# MikroORM 7 calls a function that Node.js 20.16 introduced. Debian 12 has an older Node.js.
 javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], environment => { NODE_OPTIONS => '--require ./older.cjs' }, also => {
     'older.cjs' => 'process.getBuiltinModule ??= require;',
     'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });

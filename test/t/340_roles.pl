@@ -72,7 +72,7 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# The page need not list functions that PostgreSQL calls for input, operators, indexes, aggregates.
+# The page may omit functions that PostgreSQL calls for input, operators, indexes and aggregates.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass

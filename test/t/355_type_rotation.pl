@@ -1,6 +1,6 @@
 # Replicates the type logically in both directions, as text and in binary, while the secret changes.
 # Replication slots begin before and after the new secret's first value. A server without the new
-# secret still reads the values before this value.
+# secret still reads all earlier values.
 
 use Randflake;
 use RandflakeSecrets;

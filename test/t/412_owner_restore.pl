@@ -1,5 +1,5 @@
-# Dumps and restores as an ordinary owner of a database, and dumps as roles that may read the
-# tables. Under another secret, a restore fails and leaves no readable value of the type.
+# Dumps and restores as a database's ordinary owner, and dumps as roles that may read the tables. If
+# the server has another secret, a restore fails and leaves no readable value of the type.
 
 use Randflake;
 
@@ -74,8 +74,8 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension, after a superuser has run `before`.
-# Runs psql with arguments `plain`, or pg_restore with `custom`. Returns success, errors, database.
+# Restores as a role into a new database, in which a superuser first runs `before`. Runs psql with
+# the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's name.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

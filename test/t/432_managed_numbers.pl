@@ -167,7 +167,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the state to what a start leaves. Tickets and hops add up to the clock's time.
+    # Sets the numbers to 0, and sets tickets and hops so that they add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -179,7 +179,7 @@ for my $fault (@faults) {
 # --- lost state -----------------------------------------------------------------------------------
 
 # The database "lost" uses numbers ahead of the clock. Then "lost" loses, recreates or restores its
-# state, or another database continues with the secret of "lost", which replaces SECRET.
+# state, or another database uses the same secret. SECRET stands for the secret of "lost".
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -289,7 +289,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id sometimes, because each crash moves a node id's seconds further ahead.
+    # Changes the node id sometimes, because each crash may move its position further ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };

@@ -78,7 +78,7 @@ sub connstr {
 
 # Sets how the impostor treats new connections, and cuts open ones. Each function gets a connection:
 # - `startup` runs after the client's first message, and replaces the welcome.
-# - `answer` also gets a request's text. It sends all messages after ParseComplete and BindComplete.
+# - `answer` also gets a request's text, and sends what follows ParseComplete and BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

@@ -205,7 +205,7 @@ sub load_on {
 # Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
 sub end_load {
     my ($fleet, $node) = @_;
-    # Passes the SQL as an argument. As input, it may make IPC::Run die if psql cannot connect.
+    # The SQL is an argument: if psql cannot connect, IPC::Run may die when it writes psql's input.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],

@@ -55,7 +55,7 @@ sub succeeds {
     return (output_of('.', @_))[0];
 }
 
-# These functions give recipes only negative identifiers that no floating-point number can hold.
+# These functions return only identifiers that are negative and that no double can represent.
 my $hard_identifiers = <<'SQL';
 CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
