@@ -1,5 +1,5 @@
-// The input selects parts of a coordinator's answer. LeaseAnswer must accept exactly the answers
-// with one row of the expected types, the end of the rows and an idle connection.
+// The input selects parts of a coordinator's answer. LeaseAnswer must accept an answer exactly
+// if one row of the expected types arrives, the rows end, and the connection is idle.
 
 #include "core/lease/lease_answer.h"
 

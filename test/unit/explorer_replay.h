@@ -3,7 +3,7 @@
 // A call in progress is represented by the list of values it has seen: results of loads, stores and
 // compare-and-swaps, and clock readings. To take the next step, the explorer runs the call again
 // from its start. The call gets the values of the list, and then performs one new operation on the
-// shared cells. Before the operation after that, a longjmp stops the call. This is safe because the
+// shared cells. Before its next operation, a longjmp stops the call. This is safe because the
 // core keeps no objects on the stack that need destruction.
 //
 // A clock reading is not a separate step, because the clock may show any time at any moment.
@@ -79,7 +79,7 @@ public:
         return replay.upcoming_;
     }
 
-    // performed() returns the step's operation. The call stopped before upcoming().
+    // performed() is the step's operation. The call stopped before the operation upcoming().
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }

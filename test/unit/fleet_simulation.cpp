@@ -197,7 +197,7 @@ private:
         FailWrites(i);
     }
 
-    // Sometimes crashes a server after a failed write, and restores the write's result on disk.
+    // Sometimes crashes a server some time after a failed write, and rolls it back to that write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -245,7 +245,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator notes the failed file's last secret, so StopInTime stops servers in time.
+        // The reload failed. The operator notes when the file's last secret begins, for StopInTime.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -299,7 +299,7 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // Lets a server release another server's lease, whose incarnation it knows. This must fail.
+    // Lets a server try to release another server's lease by its incarnation, which must fail.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
@@ -374,8 +374,8 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
-            // After a failover a coordinator must believe the end that a holder names. A holder may
-            // name a false end only if the coordinator knows every lease.
+            // After a failover a coordinator must believe the end that a holder names, so
+            // holders name false ends only to a coordinator that knows every lease.
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second.count, request.alleged_end)
                                       : request.second.count;
@@ -431,7 +431,7 @@ private:
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
-    // Returns a correct file for a static server: the agreed secrets, often with the planned one.
+    // Returns a correct file for a static server: the agreed secrets, often plus the planned one.
     SecretRecords GoodFile() {
         return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
                    ? Grown(agreed_, planned_)
@@ -453,8 +453,8 @@ private:
         return file;
     }
 
-    // Returns a file that a start must refuse, because a secret of used seconds is missing or
-    // begins at another second. As long as only one secret was used, returns the correct file.
+    // Returns a file that a start must refuse: it lacks a secret of seconds that the server has
+    // used, or names another first second. If only one secret was used, returns the correct file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -801,7 +801,7 @@ private:
                 return false;
         return has_static();
     }
-    // Returns how far to set a clock back, usually into seconds used by the machine's servers.
+    // Returns how far to set a clock back, usually into seconds that the servers used.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;
@@ -1194,7 +1194,7 @@ private:
             Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
-    // Dumps a coordinator and restores it at the other site, whose pool must be closed.
+    // Dumps a coordinator and restores it at the other site, if the other site's pool is closed.
     void Move(Site* from) {
         if (sites_.size() < 2 || !from->pool)
             return;

@@ -43,7 +43,7 @@ struct Operation {
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators say that a failover lost nothing only if this is true.
+    // Operators say that a failover lost nothing only if it has lost nothing.
     bool says_what_is = true;
     // Before a coordinator's server gives up static node ids, operators take them out of the pool.
     bool takes_own_nodes_out = true;

@@ -268,7 +268,7 @@ TEST(TwoLayouts, ChangeTogether) {
         // A layout that holds every node id up to 1023 never lacks a window.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // The last of these node ids fits in neither layout.
+    // Neither layout can hold the last of the node ids that begin with 131070.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 

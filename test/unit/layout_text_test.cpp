@@ -104,7 +104,7 @@ TEST(LayoutText, Epochs) {
     EXPECT_EQ(Parsed(WithEpoch("2010-11-04 00:00:00.05")).epoch % 1000, 50);
     EXPECT_EQ(Format(Parsed("time=41:1ms, node=10, sequence=12, epoch=253402300800000")),
               WithEpoch("253402300800000"));  // the year 10000
-    // The years of these epochs exceed those of <chrono>.
+    // <chrono> cannot represent the year of this epoch.
     EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=983555550055000")),
               "time=3:1s, node=0, sequence=3, epoch=983555550055000");
     EXPECT_EQ(Format(Parsed("time=3:1ms, node=0, sequence=3, epoch=253402300799999")),

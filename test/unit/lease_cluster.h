@@ -97,7 +97,7 @@ public:
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
         if (missed_nothing_) {
-            // The successor has the present state.
+            // The successor has all transactions of the former coordinator.
         } else if (restored) {
             current_ = backup_;
         } else {

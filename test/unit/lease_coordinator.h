@@ -118,7 +118,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value keeps its setting. A change of only the first node id keeps the last node id.
+    // A missing value changes no setting. A new first node id alone keeps the last node id.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -301,7 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // After a later lease of some of these node ids, all of them may have been leased again.
+        // If a later lease has any of these node ids, the others may have been leased again too.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
@@ -439,7 +439,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from the Unix second `from` on. No fingerprint means malformed text.
+    // Adds a secret from the Unix second `from` on. A missing fingerprint means malformed text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -506,7 +506,7 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark, with the hold-off of a takeover that is noted but not yet in the pool.
+    // Returns the mark. Includes a takeover's hold-off even if the pool does not contain it yet.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;

@@ -60,7 +60,7 @@ inline Layout NarrowOf(const Layout& numbers) {
 
 class Ledger {
 public:
-    // `layout` has ticks of a second, for leases. `numbers` is the layout of the servers' numbers.
+    // Leases have the layout `layout`, with ticks of one second. Numbers have the layout `numbers`.
     Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
           numbers_layout_(numbers),
@@ -118,8 +118,8 @@ public:
                 lost_[i] = why;
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
-    // server has used the second, and no other running server has a grant of it. Under leases, the
-    // server, or an earlier start of the server that has ended, must have a grant of the second.
+    // server has used the second, and no other running server has a grant of it. With `leases`, a
+    // grant of the second must also belong to the server, or to an ended earlier start of it.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Gives these seconds back to the coordinator, as far as they belong to the grant.
+    // Gives back to the coordinator those of these seconds that belong to the grant.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

@@ -15,7 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second, its Second, and the end of a lease whose last second it is.
+    // Each case has a Unix second, its Second, and the end of a lease with this last second.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -57,7 +57,7 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     Lease lease{};
     lease.start = {10};
     lease.end = {20};
-    // Each case has the earliest second, the present, and the window's first second or 0 for none.
+    // Each case has the earliest second, the present, and the window's first second (0: no window).
     const std::array<uint32_t, 3> cases[] = {
         {0, 9, 0},    {0, 10, 10},  {0, 1000, 10}, {15, 14, 0},
         {15, 15, 15}, {12, 13, 12}, {20, 20, 0},   {30, 30, 0},
@@ -210,7 +210,7 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
-    // The holder keeps its lease, whatever the answer's end and the holder's clock are.
+    // The holder keeps its lease, whatever end the answer has and whatever the clock shows.
     EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());

@@ -4,7 +4,7 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// `orders` prints a trace for each first change, numbered from 1000. Each step is a COPY line:
+// `orders` numbers its traces from 1000, one for each first change. Each step is a COPY line:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
@@ -25,7 +25,7 @@
 //   dump           place of a state that a dump restores into a new extension
 //
 // If the coordinator refuses a call because of the holder's secrets, the answer is the first second
-// of the missing secret. Many clocks and arguments are one second from a rule's limit.
+// of the missing secret. Many clocks and arguments differ from a rule's limit by one second.
 
 #include <array>
 #include <cstdio>
@@ -178,11 +178,11 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // This time does not fit in the bits beside the hash of an identity.
+    // An identity has too few bits beside its hash for this time.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
-    // Describes a lease as its holder knows it. The transaction that granted it may be rolled back.
+    // Describes a lease as its holder knows it. The grant's transaction may be rolled back.
     struct Held {
         int64_t lease_id;
         uint64_t incarnation;
@@ -355,7 +355,7 @@ private:
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
-    // Returns the holder's incarnation or, in one of twenty cases, another one.
+    // Returns the holder's incarnation or, in one of twenty cases, another incarnation.
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
@@ -459,7 +459,7 @@ private:
                                : kMalformed[random_.Between(0, kAllMalformed - 1)];
     }
 
-    // Returns a new fingerprint or, in one of twenty cases, an early one.
+    // Returns a new fingerprint or, in one of twenty cases, a fingerprint from 1 to 3.
     uint64_t SomeFingerprint() {
         return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
     }

@@ -151,7 +151,7 @@ struct Bound {
     Mutant broken;
 };
 
-// A killed lease worker is like a killed session, because both end all sessions.
+// A killed lease worker is like a killed session: either way, the postmaster ends all sessions.
 const Bound kBounds[] = {
     {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
     {"  coordinator away", kSessionCrash, kAway, 1, 0, 1000, kResumesNothing},

@@ -143,7 +143,7 @@ TEST(SecretRing, ShareThatIsLeft) {
     EXPECT_EQ(none.ShareLeft(kRandflake, {5}), 1);
 }
 
-// Adds a secret during a call that reserves a number of that secret's time.
+// During a call that reserves a number, adds the secret to which the number belongs.
 TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
     std::mt19937_64 random(8);
     const Small generations = SmallRing({0, 4}, random);
@@ -207,7 +207,7 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Checks that a ring encrypts a batch like each of its numbers alone.
+// Checks that a ring encrypts each number of a batch as it encrypts the number alone.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {
@@ -279,7 +279,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The first generation owns all seconds' lowest numbers, even in later generations.
+        // The first generation owns each second's lowest number, even after later ones begin.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));

@@ -271,7 +271,7 @@ int Repetitions(const Rules& rules, bool kept = false) {
     return found;
 }
 
-// Makes servers take over, and start after every second that the former server may have opened.
+// Makes servers take over. They start after all seconds that the former server may have opened.
 void TakesOver(Rules& rules) {
     rules.limits.ahead = 2;
     rules.takes_over = rules.limits;
@@ -302,9 +302,9 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
-    // The margin has one number less than three sessions need.
+    // The margin has one number fewer than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
-    // The first second after a start must be later than any second without a proof.
+    // The first second after a start must be later than all seconds that need no proof.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));

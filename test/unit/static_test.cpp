@@ -9,7 +9,7 @@
 namespace randflake {
 namespace {
 
-// Has only the members of UnlockedEnvironment. If Server calls another member, it does not compile.
+// Has only the members of UnlockedEnvironment. Server does not compile if it calls another.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 
@@ -66,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// Server must not call the environment's functions that have a decision's name.
+// If functions of the environment have the names of decisions, Server must not call them.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -69,7 +69,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// The parser refuses decimal numbers of every length except that of the full text form.
+// The parser refuses decimal numbers of every length except the full text form's length.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;

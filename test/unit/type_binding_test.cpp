@@ -173,7 +173,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A value's second is 0 if the value stands for a second.
+// The ring is "A B100 C200". `second` is 0 for values that stand for a second.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {

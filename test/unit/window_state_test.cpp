@@ -1,4 +1,4 @@
-// Tests the window file: its bytes, its ends of node ranges, and starts and reloads with it.
+// Tests the window file: its bytes, its ends of node ranges, and plans of starts and reloads.
 
 #include <gtest/gtest.h>
 
@@ -267,7 +267,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, so its range overlaps none.
+                    // A leasing server starts without node ids, so its range overlaps no other.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
