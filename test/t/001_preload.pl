@@ -1,4 +1,4 @@
-# Checks what works in a server that does not preload the library, or lacks a node id or a secret.
+# Checks what works in a server that lacks the preloaded library, a node id or a secret.
 
 use Docs;
 use Randflake;

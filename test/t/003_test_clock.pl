@@ -1,5 +1,5 @@
 # Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
-# Other tests would fail if a server's processes saw different clocks, or servers shared a clock.
+# Other tests would fail if a server's processes saw different clocks, or if servers shared a clock.
 
 use Randflake;
 

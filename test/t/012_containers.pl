@@ -1,7 +1,7 @@
 # Follows docs/containers.md: secret files with the owners and modes that platforms use, node ids
 # from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may make user
-# namespaces, the test builds the image for Kubernetes operators. A server of PostgreSQL 18 or later
-# also uses the image's files.
+# namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later, a
+# server also uses the files of this image.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -10,7 +10,7 @@ use Randflake;
 read_document('docs/containers.md', 'test/t/012_containers.pl');
 my $node = new_server('main');
 
-# Makes a secret file with this owner, group and mode. Returns undef if only root may do so.
+# Makes a secret file with this owner, group and mode. Returns undef if only root may make it.
 sub secret_of {
     my ($owner, $group, $mode) = @_;
     if ($owner eq 'root') {

@@ -1,5 +1,5 @@
-# Stops the clock, so that calls wait. Only randflake.max_wait, statement_timeout, a cancellation, a
-# termination or the running clock may end a wait.
+# Stops the clock, so that calls wait. A wait may end only by randflake.max_wait, statement_timeout,
+# a cancellation, a termination or the running clock.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -68,7 +68,7 @@ clock_stands_at($node, $second + 0.9);
 like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
     'statement_timeout ends a wait');
 
-# A parallel worker waits. The test cancels its leader's statement.
+# A parallel worker waits, and the test cancels the statement of the worker's leader.
 my $force = $node->safe_psql('postgres',
     q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 $session = start_session($node, "SET $force = on", $wait);

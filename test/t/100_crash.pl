@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends an era. Then all backends have ended, and the server is down or has recovered.
+# Each function ends an era and all backends. It leaves the server stopped or recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -118,7 +118,7 @@ for my $round (1 .. 4) {
 }
 $node->start;
 
-# A stopped backend continues after its second and its window have ended.
+# The test stops a backend, and continues it after the backend's second and window have ended.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);

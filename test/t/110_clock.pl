@@ -58,7 +58,7 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# Checks that the error says how far the clock is behind. The test's duration may change the number.
+# Checks that the error says how far the clock is behind, give or take the duration of the test.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});

@@ -1,6 +1,6 @@
-# Checks how the server writes the window file. Before it uses the new window, the server writes,
-# syncs, renames, and syncs the directory. Two writes are at least two seconds apart. When the disk
-# fails, the window keeps its old end. lib/watch_files.c logs, delays or fails the file operations.
+# Checks how the server writes the window file. The server writes, syncs and renames it, and syncs
+# the directory, before it uses the new window. Two writes are at least two seconds apart. When the
+# disk fails, the window keeps its old end. lib/watch_files.c logs, delays or fails operations.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
@@ -137,7 +137,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# Crashes the server at each step of a write. Every window that it has used must be on disk.
+# Crashes the server at each step of a write. Every window that the server has used must be on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);

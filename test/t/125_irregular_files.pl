@@ -38,11 +38,11 @@ my %make = (
     'a link to nothing' => sub { symlink "$target.absent", $_[0] },
     'a directory' => sub { mkdir $_[0] },
     'a socket' => sub {
-        # Uses a short path, because the system limits a socket's path to 107 bytes.
+        # The system limits a socket's path to 107 bytes.
         my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
         IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
     },
-    # Only root may make other devices than 0/0.
+    # Uses device 0/0, because only root may make other devices.
     'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
 
 sub put {
@@ -134,7 +134,7 @@ take_away("$folder/window.new");
 $node->start;
 generates('after it');
 
-# Sessions use an open window until its end, so the problem appears only then.
+# Sessions use an open window until its end, so the problem appears only after this end.
 put('a FIFO', "$folder/window.new");
 my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
 my $problem = '';

@@ -1,5 +1,5 @@
 # Checks that running servers with the same node ids and secret detect each other: on one machine,
-# after a promotion, and through a common coordinator. All of them keep generating.
+# after a promotion, and through a common coordinator. All these servers must keep generating.
 
 use Randflake;
 
@@ -89,8 +89,8 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# Reloads the standby, so that its worker asks the server that primary_conninfo names. When the
-# worker asks again, it has handled the first answer.
+# Reloads the standby twice, and each time its worker asks the server that primary_conninfo names.
+# When the worker asks the second time, it has handled the first answer.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");
@@ -135,7 +135,7 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# Reloads the server, which then announces itself. Otherwise it announces itself every 30 seconds.
+# Reloads the server, so that it announces itself at once and not only every 30 seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');

@@ -29,7 +29,7 @@ sub start_primary {
     return $node;
 }
 
-# Stores identifiers in a table as a client does. Returns the era.
+# Stores identifiers in a table as a client does. Returns the era of these identifiers.
 sub store {
     my ($node, $count) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
@@ -84,7 +84,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# The checkpoint after the promotion must write this table, so the checkpoint is slow.
+# Makes the checkpoint after the promotion slow, because it must also write this table.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 

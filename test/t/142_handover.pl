@@ -1,7 +1,7 @@
 # Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that are no
 # proof for the next start (see docs/design.md). Compares the identifiers of all servers, including
-# those of rolled-back transactions. The simulation of fleets tests a server's decisions. This file
-# tests the facts that a server reads. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# those of rolled-back transactions. The simulation of fleets tests a server's decisions, but this
+# file tests how a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -48,7 +48,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server, and writes the usual tolerance into its file, to shorten the next hold-off.
+# Stops the server. Writes the usual tolerance into its window file, for a shorter hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;
@@ -173,7 +173,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# The host pauses a virtual machine, so only the wall clock shows the elapsed time.
+# After a host has paused a virtual machine, only the wall clock shows how much time has passed.
 handover(
     'paused machine',
     sub {

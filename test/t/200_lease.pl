@@ -83,8 +83,8 @@ sub taken_over_while_stopped {
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
-    # Leases all other node ids to nobody, so that the spare server gets this one. The leases have
-    # negative ids, because the ids of other leases must not change.
+    # Leases all node ids but $first to 'nobody', so that the spare server gets $first. These leases
+    # have negative ids, because the ids of other leases must not change.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
 SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)

@@ -12,7 +12,7 @@ load_on($fleet, $_) for @holders;
 sleep 1.5 * $RandflakeLease::duration;
 
 # The worker gives the lease back with the last second that the server used, and its successor takes
-# another lease. The other server may lease the node ids at once.
+# another lease. The other server may lease these node ids at once.
 for my $round (1 .. 3) {
     for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');

@@ -12,7 +12,7 @@ my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# All servers share one clock, which stands still while the coordinator changes. So no lease ends.
+# All servers share one clock. It stands still while the coordinator changes, so that no lease ends.
 $fleet->{clock} = $fleet->{template};
 
 # The first coordinator and its standby share one connection string, and never run at the same time.

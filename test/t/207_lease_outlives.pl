@@ -4,8 +4,8 @@
 # original, or with another number of node ids.
 #
 # RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command measures
-# the table of docs/leases.md, with leases of 60 seconds. A session calls every 10 ms, and the
-# command prints the longest time without an identifier.
+# the times in the table of docs/leases.md, with leases of 60 seconds. A session calls every 10 ms,
+# and the test prints the longest time without an identifier.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
@@ -210,8 +210,8 @@ isnt(lease_of($standby), $lease, 'promoted after a crash, in one postmaster: und
 end_load($fleet, $standby);
 $standby->stop;
 
-# An orphan of the killed postmaster holds the lock, and may continue with the lease. PostgreSQL
-# starts despite the orphan only if postmaster.pid and the shared memory that it names are gone.
+# An orphan of the killed postmaster holds the lock, and may continue with the lease. To let
+# PostgreSQL start, the test removes postmaster.pid and the shared memory named there.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i

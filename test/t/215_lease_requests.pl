@@ -128,7 +128,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# The other coordinator grants the same node ids as the former one.
+# The other coordinator grants the same node ids as the former coordinator.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -140,7 +140,7 @@ like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
     "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
 all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
-# Checks that the server keeps a lease for four renewals. A slow machine may lose the first lease.
+# Checks that the server keeps a lease for four renewals (a later lease if the machine is slow).
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {

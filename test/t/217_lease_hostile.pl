@@ -342,7 +342,7 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# Abandoned requests may fill the role's connection limit. The server still shows the first error.
+# If abandoned requests fill the role's connection limit, the server still shows the first error.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();
@@ -375,7 +375,7 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may contain the second of the next grant. The server ignores an invalid value.
+# A refusal may say from when the coordinator grants again. The server ignores invalid times.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -403,8 +403,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns, and answers a renewal with the same last second. So even on a slow
-# machine the server has this lease.
+# lease that the block returns, and answers a renewal with the same last second. So the server keeps
+# this lease even on a slow machine.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -512,7 +512,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# The server ignores a renewal beyond the time that it asked for, and asks for a new lease instead.
+# The server ignores a renewal for longer than it asked, and asks for a new lease instead.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;

@@ -202,7 +202,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk only when all chunks of its class are full. Chunks empty as leases end.
+# A grant opens a chunk only if all chunks of its class are full. Ended leases leave chunks empty.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -244,7 +244,7 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the largest numbers of leases and of chunks that one of ten grants reads. Avoids lease ids
+# Returns the largest numbers of leases and of chunks that any of ten grants reads. Avoids lease ids
 # that are multiples of 64, because a grant with such an id examines 64 more node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
@@ -266,7 +266,7 @@ for my $name (sort keys %rows) {
     like(reads(), qr/^[0-2] and [1-3]$/, "leases lie $name: a grant reads at most 5 leases and chunks");
 }
 
-# The chunk table's hints contradict the leases. A grant must not read every chunk because of this.
+# The chunk table's hints contradict the leases, but a grant must not read every chunk.
 fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');

@@ -114,7 +114,7 @@ $own->reload;
 $own->stop;
 start_under_clock($own);
 is_open($own, 'the next start is proven');
-# Moves the clock ahead by more than this tolerance, and then back.
+# Moves the clock ahead by more than the tolerated hour, and then back.
 clock_offset($own, 7200);
 is_open($own, 'it generates by a clock that is ahead');
 clock_offset($own, 0);

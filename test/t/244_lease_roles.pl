@@ -27,7 +27,7 @@ my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
-# Each holder has a request. A slow machine may have earlier requests, which end by themselves.
+# Waits until each holder has a request. On a slow machine, earlier requests may still run.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or die 'nobody asks';
 my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
     extra_params => [ '-U', 'first' ]);
@@ -172,7 +172,7 @@ is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'ot
     '  others can');
 # --- pool changes --------------------------------------------------------------------------------
 
-# A pool change waits for transactions that lease, and ends those that are older than 20 seconds.
+# A pool change waits for transactions that lease, and ends them after 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
@@ -186,7 +186,7 @@ is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity 
     0, '  when that session has ended');
 $open->{run}->kill_kill;
 
-# The sessions take turns. Each one ends its transaction within 20 seconds, and begins another.
+# The sessions take turns: each session ends its transaction within 20 seconds and begins another.
 my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
 append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
