@@ -172,7 +172,7 @@ is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'ot
     '  others can');
 # --- pool changes --------------------------------------------------------------------------------
 
-# A pool change waits for transactions that lease, and ends them after 20 seconds.
+# A pool change waits for transactions that lease, and ends those that are older than 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
