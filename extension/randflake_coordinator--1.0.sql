@@ -49,8 +49,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- a quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
---   other chunk has a class, which is the size of its slots: a power of two. A request rounds up to
---   a class. It takes a slot of an open chunk of this class, or else of an empty chunk.
+--   other chunk has a class, which is the size of its slots: a power of two. Requests are rounded
+--   up to a class. Each takes a slot of an open chunk of this class, or else of an empty chunk.
 -- - Let `used` be the largest number of node ids, rounded up, that were in use at once. Let c be
 --   the number of requested classes, and m the number of chunks. A class takes another chunk only
 --   when its chunks are full. So a class has at most used / 64 + 1 chunks. The coordinator refuses
@@ -64,8 +64,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
 -- most the largest number of node ids that leases in force ever had. These also count as in use:
 --
--- - chunks that open transactions have locked. If such a transaction rolls back, its ended leases
---   wait for a later grant: every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
+--   frees their slots: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases across chunks, after a change of the pool
 -- - for a day after a takeover, earlier leases that their holders did not renew.
@@ -87,7 +87,7 @@ CREATE TABLE randflake_lease_pool (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), -- keeps the table at one row
     nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072) -- node ids to lease
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
-    -- No lease lasts more seconds than this.
+    -- No lease lasts longer than this number of seconds.
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
     -- The clocks of two coordinators may differ by this many seconds.
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
@@ -98,7 +98,7 @@ CREATE TABLE randflake_lease_pool (
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
     -- No lease begins before this Unix second: the largest "until" in randflake_lease_hold.
     high_water bigint NOT NULL DEFAULT 0,
-    -- Every holder must have the secrets with these fingerprints. The head describes the format.
+    -- Every holder must have the secrets with these fingerprints, in the format described above.
     secrets text,
     -- This text identifies the data directory, timeline, database and table that last changed the
     -- pool. If the coordinator that gets a request has another identity, the table may lack leases.
@@ -135,7 +135,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so that the end of one wait does not
 -- end another. A wait uses the largest max_duration and max_clock_skew since the event. The wait
--- covers static node ids of servers, and if "longest" is not 0, leases that the table lacks.
+-- protects static node ids of servers, and if "longest" is not 0, leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -469,8 +469,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. If a
--- lease spans chunks, a call opens only two of them, so that no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until these have more node ids than the class of `count`. If
+-- a lease spans chunks, a call opens only two of them, so that no transaction locks the whole pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -526,7 +526,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- A lease whose chunk is locked waits for a later grant, but not forever.
+        -- If a chunk is locked, a later grant collects its lease. Every 64th grant does not wait.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -1118,8 +1118,8 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Another holder may have leased the node ids after this lease, and a failover lost that lease.
-    -- The margin allows for the former coordinator's clock.
+    -- Another holder may have a later lease of these node ids, which a failover lost. The margin
+    -- allows for the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
@@ -1517,7 +1517,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- After a takeover, grants wait from the first request on. Until then, the mark moves on.
+    -- After a takeover, the first request starts the wait. Until then, the mark follows the clock.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;

@@ -17,7 +17,7 @@
 --             server or of a session sets it back to 0, and so does promotion.
 --
 -- `life` is 16 bits of the server's start time. A number is usable if it has the life of this
--- start, and if its second is at least the clock's and at most 60 beyond. These invariants hold:
+-- start, and its second is the clock's second or one of the next 60. These invariants hold:
 --
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
 --    A session reads hops and leaps before and after its nextval. If both reads agree, the session
@@ -41,7 +41,7 @@
 --    a promoted standby. Even with synchronous replication it may lack the last positions, because
 --    only sessions that moved the position wait for the standby. The past is also unknown if
 --    randflake_configure() gets a node id, makes sequences, or finds another server, database or
---    timeline. Under a new secret, a node id has no past.
+--    timeline. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots change no sequence. If randflake_configure() rolls
@@ -126,8 +126,8 @@ ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then x and y of the right branch. A round computes both branches at once. It
--- adds only to words x, and masks the carries between them. A round key has four words, too.
+-- the left branch, then x and y of the right branch. A round computes both branches at once. The
+-- round adds only to words x, and masks carries into other words. A round key has four words, too.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -366,7 +366,7 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
-    -- state. An exchange of its lowest 6 bits with its highest 6 turns states into slices and back.
+    -- state. Exchanging a place's lowest and highest 6 bits turns states into slices and back.
     -- Each mask marks the places where the lower of two exchanged bits is 1 and the upper one is 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
@@ -511,7 +511,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract of uniqueness. Any role can turn ASSERT off, so this does not use it.
+-- Reports a violated contract of uniqueness without ASSERT, because any role can turn ASSERT off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -723,7 +723,7 @@ BEGIN
 END
 $$;
 
--- Parses the lines of secrets, as src/core/secret/secret_file.h does, into keys and fingerprints.
+-- Parses the lines of secrets into keys and fingerprints, as src/core/secret/secret_file.h does.
 CREATE OR REPLACE FUNCTION randflake.randflake_parse_secrets(
     secret text, OUT valid_from bigint[], OUT keys bigint[], OUT keys53 bigint[], OUT fingerprints text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -859,7 +859,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- This is the last second that sessions may have used. A new secret has no used seconds.
+        -- This is the last second that sessions may have used. They used none under a new secret.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',

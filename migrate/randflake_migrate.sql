@@ -430,7 +430,7 @@ BEGIN
 END
 $$;
 
--- Returns the operations on a key in this expression that the type does not support.
+-- Returns the operations that this expression applies to a key, but that the type does not support.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -989,7 +989,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
--- Returns the plan. A group's name has its schema only if the caller's search_path requires this.
+-- Returns the plan. Groups' names include schemas only if the caller's search_path requires them.
 CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
     SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
@@ -1276,7 +1276,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- Returns the statement that adds the check of a shadow. Then SET NOT NULL needs no scan.
+-- Returns the statement that adds a shadow's check. With this check, SET NOT NULL needs no scan.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
@@ -1498,8 +1498,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Returns the statements of step 7, which exchange all columns of a move. Until step 7, the
--- statements change only if the dependents of the columns change.
+-- Returns the statements of step 7, which exchange all columns of a move. Before step 7, a later
+-- call returns other statements only if the columns' dependents have changed.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);

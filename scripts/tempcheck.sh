@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # As root, makes secret files OWNER-MODE of other owners. The server's group may read them.
+    # Root makes files of other owners, named OWNER-MODE. The server's group may read these secrets.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -163,7 +163,7 @@ run_tap() {
     report "TAP: FAILED"
     touch failed
     show_tap_logs
-    # Repeats the failures at the end, because truncated output keeps its end.
+    # Prints the failures again at the end, because a truncated output may show only its end.
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
         head -n 60 || true
     sed -n '/^Test Summary Report/,$p' tap.out
@@ -190,7 +190,7 @@ show_tap_logs() {
     done
 }
 
-# The regression tests mostly wait for their one server, so TAP tests run at the same time.
+# The regression tests mostly wait for a single server, so the TAP tests run beside them.
 if runs tap && runs regress; then
     run_regress >regress.out 2>&1 &
     run_tap "${tap_tests[@]}"
