@@ -22,7 +22,7 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# Prints one metric and its quartiles, ratios if it has a base, and units if the items' differ.
+# Prints one metric and its quartiles. Shows ratios if there is a base, and units if they differ.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1

@@ -526,7 +526,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- If a chunk is locked, a later grant collects its lease. Every 64th grant does not wait.
+        -- A later grant collects the lease of a locked chunk. Every 64th grant collects it anyway.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
-# PostgreSQL's assertions on. Fails if they reach less than 96 %, as some of the tests alone do.
+# PostgreSQL's assertions on. Fails below 96 % of the lines, so a run of only some tests fails.
 #
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
