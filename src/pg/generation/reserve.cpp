@@ -54,9 +54,8 @@ static uint64 last_node_id() {
 
 // Tries the slots in turn, from the chosen one on. A fast backend uses up dozens of slots in a
 // tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used up,
-// further calls in this tick try only the last slot. With kLowest, each number of a backend must
-// exceed the one before. So if the clock ticks during the scan, the call drops its number and scans
-// again.
+// further calls in this tick try only the last slot. With kLowest, a backend's numbers must rise.
+// So if the clock ticks during the scan, the call drops its number and scans again.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
@@ -98,8 +97,7 @@ static inline bool range_due(const Layout& layout, const Reservation& reservatio
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
-// Extends the window or changes its node ids if necessary. Returns true if another attempt may
-// help.
+// Extends the window or changes its node ids if necessary. Returns whether to try again.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
     if (reservation.outcome == Outcome::kNoWord)
         return true;

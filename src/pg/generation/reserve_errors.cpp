@@ -60,8 +60,8 @@ static const char* wrong_clock(const LeaseReport& report, const char* before) {
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
 }
 
-// Returns the error for a clock that shows `now` and is behind the second `used` of `what`, such as
-// "the last identifier".
+// Returns the error for a clock that shows `now`, which is before `used`. `used` is the second of
+// `what`, such as "the last identifier".
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -128,7 +128,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// Returns the problem, and adds a future time before which the coordinator grants no lease.
+// Returns the problem. If the coordinator grants no lease before a future time, adds this time.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -339,7 +339,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // No error was raised, so the server has other node ids by now.
+                // The present node ids fit, so the server has changed them since the attempt.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
@@ -384,8 +384,8 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// docs/monitoring/postgres_exporter.yml matches this message and the message about clocks above,
-// because the server still generates.
+// docs/monitoring/postgres_exporter.yml does not count this message, nor the one about clocks
+// above, as a problem, because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -400,7 +400,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// postgres_exporter.yml matches this message too, because both servers still generate.
+// postgres_exporter.yml does not count this as a problem either: both servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -414,7 +414,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml matches this message too, because the server still generates.
+// postgres_exporter.yml does not count this as a problem either: the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -1,9 +1,9 @@
-// Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout.
-// For a statement that needs one number, a backend reserves only that number, so that numbers are
-// in the order of time. For a statement that needs many numbers, the backend reserves batches. If
-// the statement uses up a batch within a tick of the layout, the next batch is twice as long,
-// otherwise half as long. The backend drops a batch when its statement ends or the coarse clock
-// ticks. So no identifier is older than a tick of the layout plus a tick of the coarse clock.
+// Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout. A
+// backend reserves a statement's first number alone, so that the numbers of single-row statements
+// are in the order of time. For further numbers, it reserves batches. If the statement uses up a
+// batch within a tick of the layout, the next batch is twice as long, otherwise half as long. The
+// backend drops a batch when its statement ends or the coarse clock ticks. So the time in a number
+// is at most a tick of the layout and a tick of the coarse clock old.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -15,7 +15,7 @@
 
 using namespace randflake;
 
-// In batches of this length, reading the clock and the compare-and-swap cost little per number.
+// In a batch of this length, clock reading and compare-and-swap cost little per number.
 static constexpr uint32 kLargestBatch = 64;
 
 namespace {

@@ -15,6 +15,6 @@ void snowflake_layout_define_setting();
 // Parses the setting. Raises FATAL for a malformed setting, so the server does not start.
 void snowflake_layout_load();
 
-// Parses a layout's name or description. Malformed text raises an error of level `elevel`, whose
-// message is `message` and the quoted text.
+// Parses a layout's name or description. Malformed text raises an error of level `elevel`. The
+// error's message consists of `message` and the quoted text.
 randflake::Layout parse_layout(const char* text, size_t length, const char* message, int elevel);

@@ -33,7 +33,7 @@ static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
 static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
 
-// This is enough for the root certificates that libpq loads. An answer takes less than 1 kB.
+// This limit has room for the root certificates that libpq loads. An answer needs less than 1 kB.
 static constexpr rlim_t kMemory = 32 << 20;
 
 // libpq tries each host for this many seconds, unless the connection string sets connect_timeout.
@@ -108,9 +108,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Returns false if the connection string is invalid. It overrides earlier parameters, and later
-// parameters override it. No message quotes the string or libpq's error, because libpq takes a part
-// of the password for the port or the host if a URI's password contains / or @.
+// Returns false if the connection string is invalid. The string overrides the parameters before it,
+// and those after it override the string. Messages quote neither the string nor libpq's error: if a
+// URI's password contains / or @, libpq takes a part of the password for the port or the host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -288,8 +288,8 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
 }
 
 // Sends a request and copies the answer's row to `values`. `clock_column` is the column with the
-// coordinator's clock, if any. `kind` is the reply's kind after success. If it is kNone, the wait
-// ends only at the deadline.
+// coordinator's clock, if any. If the request succeeds, the reply has the kind `kind`. If `kind` is
+// kNone, shutdowns and reloads do not end the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -330,7 +330,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // Still names the timeout if later attempts got no answer for other reasons.
+        // If this attempt got no answer either, names the earlier timeout and this attempt's error.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);

@@ -6,7 +6,7 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// Every change of leases asks for the identity, so this is true if this transaction changed leases.
+// This is true if this transaction asked for the identity, as each change of leases does.
 static bool leased;
 
 // Refuses PREPARE TRANSACTION, because the prepared transaction would keep the pool locked.
@@ -34,9 +34,9 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // The server never replaces these two files. A restore into the same directory replaces
-    // pg_control, unless it overwrites files in place. File systems reuse inode numbers, so times
-    // of birth count too. Without them, PG_VERSION's last change counts, as the file never changes.
+    // The server never replaces these files, nor changes PG_VERSION. A restore into the same
+    // directory replaces pg_control, unless it overwrites files in place. File systems reuse inode
+    // numbers, so times of birth count too, or if there are none, the last change of PG_VERSION.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

@@ -9,7 +9,7 @@
 
 using namespace randflake;
 
-// A request should cause no notices. If more than this number come, the connection ends.
+// A coordinator should send no notices. After more than this number, the process disconnects.
 static constexpr int kMaxNotices = 100;
 
 static PGconn* connection;

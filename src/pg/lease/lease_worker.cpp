@@ -72,7 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records success. With kNothing, a session added secrets meanwhile, so the answer counts as lost.
+// Records success. With kNothing the answer is void, because secrets were added during the request.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -210,7 +210,7 @@ static void release_all() {
     release_lease(releases.next, give_up_at_ms);
 }
 
-// Gives back node ids that this server used while its clock was ahead, so that it gets others.
+// Gives back node ids that this server used while its clock was ahead, to get other node ids.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -237,7 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that has ended by this server's clock opens too, but the problem remains.
+    // A lease opens even if it has ended by this server's clock, but then the problem remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

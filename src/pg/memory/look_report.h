@@ -18,8 +18,8 @@ struct LookReport {
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // Messages name these databases. The leases of range i that end last are in coordinator[i]. The
-    // last look that failed was in `database`.
+    // Messages name these databases. coordinator[i] has the leases of range i that end last. The
+    // last failed look was in `database`.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // the number of the failed question
@@ -39,6 +39,6 @@ void look_start();
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 
-// Returns false and records a failure if no worker is free. With `handle` the caller can wait.
+// Returns false and records a failure if no worker is free. A non-null `handle` lets callers wait.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);

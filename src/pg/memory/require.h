@@ -13,7 +13,7 @@ void require_secret();
 // Requires a preloaded library, a node id and a secret.
 void require_generator();
 
-// Returns the error for a setting without which a preloaded server cannot generate; null if none.
+// Returns the error if a preloaded server lacks a setting that it needs to generate; null if not.
 const ErrorText* missing_setting();
 
 // Checks like require_generator, and that the node ids, if known, fit in 53-bit identifiers.

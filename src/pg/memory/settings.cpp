@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Returns whether the next start is likely to have a node id. The server knows only that a reload
-// changed the setting, but not its new value.
+// Returns whether the next start is likely to have a node id. If the setting awaits a restart, its
+// new value is unknown. Then assumes that it will be set if it is unset now, and vice versa.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }
@@ -77,7 +77,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// Only the postmaster uses these variables. It gets each new value before its children do.
+// Only the postmaster uses these variables. At a reload, it reads settings before its children do.
 static bool started;
 static SkewRange skew_since_start;
 

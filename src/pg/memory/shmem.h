@@ -18,8 +18,8 @@
 //                           lock, because they never change
 //   other fields            written once, when shared memory is made; needs no lock
 //
-// Nothing here points into a process's memory or the library, whose address differs among processes
-// with EXEC_BACKEND. A slot's word outlives the backends that use the slot.
+// Nothing here points into the memory of a process or into the library. With EXEC_BACKEND, the
+// library's address differs among processes. A slot's word outlives the backends that use the slot.
 
 #pragma once
 

@@ -20,7 +20,7 @@ struct WindowReport {
     int64 hold_off_ms;    // the longest possible hold-off
     FileFailure failure;  // valid with kFileFailed
 
-    // With static node ids, `range` is in use, and a window of range i may open at opens_at[i].
+    // With static node ids, `range` is in use. From opens_at[i] on, a window of range i may open.
     uint32 range;
     randflake::Second opens_at[randflake::kMaxRanges];
 };

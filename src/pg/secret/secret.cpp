@@ -85,7 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// Below, `level` is FATAL or ERROR. Callers close the file and wipe its text first.
+// `level` is FATAL or ERROR below. Before the call, callers close the file and wipe its text.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
@@ -99,7 +99,7 @@ static int file_hint() {
         "directory.");
 }
 
-// As for TLS keys, others have no access, and the group may read the file only if root owns it.
+// Applies PostgreSQL's rules for TLS keys: others have no access, the group may read root's file.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),

@@ -38,7 +38,7 @@ randflake::SecretRecords secret_records();
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint and, from the second secret on, "@" and its first Unix second; palloc'd.
+// Returns the fingerprint. A second or later secret adds "@" and its first Unix second; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // Returns all fingerprints and times as one text for a coordinator; palloc'd.

@@ -74,6 +74,6 @@ extern randflake::Server<ServerEnvironment> server;
 // LookAtState stores its failure here. Each process has its own.
 extern FileFailure server_look_failure;
 
-// The postmaster calls these after it makes shared memory, and at its clean exit.
+// The postmaster calls the first after it makes shared memory, and the second at its clean exit.
 void server_init_shared();
 void server_stop();

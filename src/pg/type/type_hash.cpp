@@ -1,5 +1,5 @@
-// Defines the hash of the type randflake. PostgreSQL's hash of bigint first combines the upper and
-// the lower half, so that seconds and sequence numbers of busy servers would cancel out.
+// Defines the hash of the type randflake. PostgreSQL's hash of bigint would first combine the two
+// halves of a number, and seconds and sequence numbers of busy servers would cancel out.
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

@@ -21,7 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// This happens if a made-up identifier had a future second and a secret was added for this second.
+// Cause: a made-up identifier of a future second was stored, and then this second got a new secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),

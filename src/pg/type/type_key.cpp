@@ -3,22 +3,22 @@
 // randflake_key, which pg_dump includes, has an entry for each secret that values in the database
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
-// If a dump was made under another secret, its restore adds the other secret's entry beside this
-// server's entry. From then on, values of the type cannot be read. This entry must remain in
-// randflake_key. A second table, randflake_key_check, makes the restore fail: the dump has the
-// entry there too, and a constraint refuses it. If the operator adds the secret after the restore,
-// the restored values are still wrong. The second table still lacks the entry, so the database
-// stays unusable. If the server has the secret at the restore, a trigger copies the entry.
+// If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
+// beside this server's entry. The entry stays there, so that no session can read values of the
+// type. The dump has the entry in a second table too, randflake_key_check. Its constraint refuses
+// the entry, so the restore fails. If the operator adds the secret later, the restored values are
+// still wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has
+// the secret at the restore, a trigger copies the entry to randflake_key_check.
 //
-// If CREATE EXTENSION runs before the server has a secret, the first role with EXECUTE on
-// randflake_bind_secret() that makes or inputs a value binds the database. No session binds the
-// database while randflake_key_check has an entry of another secret. A session locks both tables
-// against new entries during this check.
+// CREATE EXTENSION does not bind the database if the server has no secret. Then a session binds it
+// by making a value or taking one as input, if the role has EXECUTE on randflake_bind_secret() and
+// randflake_key_check has no entry of another secret. Before the session checks this, it locks both
+// tables against new entries.
 //
-// In a bound database, any role's first value under a further secret adds the secret's entry. Each
-// transaction adds this entry unless it sees the entry. So rows may repeat, but no dump has a value
-// without its entry. Standbys and read-only transactions need no entry. A parallel operation cannot
-// add an entry, so it raises an error.
+// In a bound database, any role may make or input a value of a further secret. Its transaction adds
+// the secret's entry if it does not see the entry. So the tables may have an entry twice, but no
+// dump has a value without its entry. Standbys and read-only transactions store no value, so they
+// need no entry. A parallel operation cannot add a missing entry, so it raises an ERROR.
 //
 // Scans read randflake_key like a catalog, so that output works without an ordinary snapshot.
 // Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
@@ -139,8 +139,8 @@ static const char* shown_entry(const char* text, size_t length) {
                                                 : quoted(text, length);
 }
 
-// Returns the fingerprints that are in a table but not in `records`; null if none. The list is at
-// most kListedBytes long, because a database's owner can insert any number of texts.
+// Returns the fingerprints that are in a table but not in `records`; null if none. The list ends
+// after kListedBytes, because a database's owner can insert any number of texts.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -242,7 +242,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If no entry is foreign, an entry in the middle is missing. Then names the existing entries.
+    // Without foreign entries, some entry is missing. Then `found` names the existing entries.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -390,7 +390,7 @@ static bool report(BindingStep step, const TypeBinding& binding, const SecretRec
 
 pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, uint64 raw) {
     prepare(function);
-    // pg_upgrade creates the tables first. Their rows follow with the data files.
+    // pg_upgrade creates the tables without rows, and later adds the data files with their rows.
     if (IsBinaryUpgrade)
         return use != TypeUse::kNoValue;
     const SecretRecords& records = records_of(ring);
@@ -458,7 +458,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// Returns the entries of all secrets that have begun, oldest first. Later secrets may still change.
+// Returns the entries of all secrets that have begun, oldest first. Future ones may still change.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -471,9 +471,9 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// This trigger runs before changes of both tables. It skips a row that exists already, because a
-// dump inserts the row that CREATE EXTENSION made. If the server has the secret of a new row of
-// randflake_key, the trigger copies the row to randflake_key_check.
+// This trigger runs before changes of both tables. It skips the insertion of an existing row,
+// because a restore inserts the row that CREATE EXTENSION has inserted. If the server has the
+// secret of a new row of randflake_key, the trigger copies the row to randflake_key_check.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -509,9 +509,10 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// The constraint of randflake_key_check calls this function. Raises an ERROR if this entry, or
-// another entry of the database, belongs to a secret that the server lacks. A server without a
-// secret raises the ERROR if the database has entries, but not this entry.
+// The constraint of randflake_key_check calls this function for each entry. On a server that has
+// the entry's secret, raises an ERROR if randflake_key has an entry of a secret that the server
+// lacks. On other servers, raises an ERROR if randflake_key has other entries than this one. But a
+// server without a secret accepts these if randflake_key has this entry too.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -9,8 +9,8 @@
 // FileFailure::error has this value if the path is not a regular file.
 inline constexpr int kNotRegular = -1;
 
-// Describes a failed operation on a file. The texts are copies, because shared memory keeps
-// failures and a pointer into the library may be invalid in other processes.
+// Describes a failed operation on a file. It contains its texts instead of pointers to them,
+// because it may be in shared memory, and the library's address differs among processes.
 struct FileFailure {
     int error;       // errno or kNotRegular; 0: no failure
     char action[8];  // "open", "fsync", ...
@@ -19,7 +19,7 @@ struct FileFailure {
 
 FileFailure file_failed(const char* action, const char* path);
 
-// Returns the reason for a message; palloc'd.
+// Returns why the operation failed, as text for a message; palloc'd.
 const char* file_failure_text(const FileFailure& failure);
 
 // Opens a regular file for reading. Other processes of the server's user may have put any file

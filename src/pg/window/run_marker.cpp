@@ -1,8 +1,8 @@
-// The marker of a data directory is a POSIX shared memory object, whose name is a hash of the
-// directory's identity. The object survives a stop of the server, but no reboot. It counts only on
-// a tmpfs, because a disk could be rolled back together with the directory. A start without a
-// marker only waits randflake.max_clock_skew. So containers may have different markers. Another
-// user may create a FIFO or a link of this name. So opening neither blocks nor follows links.
+// The marker of a data directory is a POSIX shared memory object, named by a hash of the
+// directory's identity. The object survives a stop of the server, but no reboot. Only a tmpfs is
+// used, because a disk could be rolled back with the directory. Containers may have different
+// markers: without one, a start only waits randflake.max_clock_skew or gets a new lease. Other
+// users can create a FIFO or link of this name, so opening neither blocks nor follows links.
 
 #include "pg/window/run_marker.h"
 
@@ -35,7 +35,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// A second name (hard link) could belong to another file of the server's user.
+// Another user may have given this name to some file of the server's user by a hard link.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&

@@ -99,7 +99,7 @@ bool window_file_lock(bool makes) {
     int fd;
     if (lock_fd >= 0 || file_open(kIdentityFile, &fd).error != 0)
         return lock_fd >= 0;
-    // Children of a former postmaster, such as the logger, may hold the lock a moment longer.
+    // After a postmaster ends, its children, such as the logger, may hold the lock for a moment.
     for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 0) {
             close(fd);

@@ -7,8 +7,8 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
-// Reads the state and this directory's identity, and makes a missing identity file. *error says
-// what is wrong with the state. The result says which file operation failed.
+// Reads the state and this directory's identity. If the identity file is missing, makes it. *error
+// says what is wrong with the state. The result says which file operation failed.
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
 
