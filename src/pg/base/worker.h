@@ -4,8 +4,8 @@
 
 #include "pg/base/pg.h"
 
-// Describes a worker that runs `function` of this library outside recovery. The postmaster restarts
-// the worker `restart_seconds` after its exit.
+// Describes a worker that calls `function` of this library and starts only outside recovery. The
+// postmaster restarts the worker `restart_seconds` after its exit.
 static inline BackgroundWorker background_worker(const char* function, const char* name,
                                                  int restart_seconds) {
     BackgroundWorker worker{};

@@ -147,7 +147,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
-// Reads the pool like the SQL functions randflake_lease_identity, _identity_hash and _share_pool.
+// Reads the pool as SQL does in randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
     // If the pool has no row, these are its values.
     PoolSeen seen{};

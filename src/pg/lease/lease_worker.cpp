@@ -298,6 +298,6 @@ void randflake_lease_main(Datum) {
     }
     MemoryContextSwitchTo(per_action);
     release_all();
-    // With status 0 the postmaster would not restart the worker, even after pg_terminate_backend().
+    // With status 0, the postmaster would not restart a worker that pg_terminate_backend() ended.
     proc_exit(1);
 }

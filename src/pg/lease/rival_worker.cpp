@@ -104,6 +104,6 @@ void randflake_rival_main(Datum) {
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));
     }
-    // With status 0 the postmaster would not restart the worker, even after pg_terminate_backend().
+    // With status 0, the postmaster would not restart a worker that pg_terminate_backend() ended.
     proc_exit(1);
 }

@@ -50,7 +50,7 @@ void lease_wake_worker();
 
 void lease_show(const randflake::LeaseHolder& holder);
 
-// Returns the window to which sessions can extend `window` under the open lease and by the clock.
+// Returns `window`, extended as far as the open lease and the clock let a session extend it.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
 // Returns whether the clocks of this server and of the coordinator certainly differ too much.

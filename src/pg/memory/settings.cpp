@@ -23,7 +23,7 @@ static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
 static constexpr char kNodeId[] = "randflake.node_id";
 
-// A reload can set both settings, because only a start decides whether node ids are leased.
+// A reload accepts both settings, because only a start decides whether node ids are leased.
 static constexpr ErrorText kTwoSources = {
     ERRCODE_INVALID_PARAMETER_VALUE,
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",

@@ -28,8 +28,8 @@ randflake::SecretList secret_read_again();
 
 // A fingerprint is the first 8 bytes of an HMAC-SHA-256, whose key is the secret. From the second
 // secret on, the HMAC's text includes the secret's time and the previous fingerprint. So if two
-// servers have the same fingerprint, all secrets up to it are the same. The functions below need a
-// resource owner. The postmaster has none.
+// servers have a fingerprint in common, its secret and all earlier secrets are the same. The
+// functions below need a resource owner. The postmaster has none.
 
 // Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);

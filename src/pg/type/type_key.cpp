@@ -289,7 +289,7 @@ static const char* bind_hint() {
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
-    // The second table matters only if randflake_key has more than the first secret's entry.
+    // randflake_key_check matters only if randflake_key has more than the first secret's entry.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
     if (further && !decoding)
