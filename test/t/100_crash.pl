@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends an era and all backends. It leaves the server stopped or recovered.
+# Each function ends all backends, and with them an era. The server is then stopped or recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -102,8 +102,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop, the server may start in the very next second. Only a start at once shows that
-# the exact end also covers Snowflake identifiers.
+# After a clean stop, the server may start in the very next second. The test starts it at once,
+# because a later start would not show whether the written end also covers Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {
@@ -145,7 +145,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# The stopped backend outlives its postmaster, prevents the next start, and may generate meanwhile.
+# A stopped backend outlives its postmaster. While it exists, no server starts, so it may generate.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -144,7 +144,7 @@ cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
 $history->no_duplicates('clock steps');
 
-# A new secret must begin after the last identifier of every range.
+# A new secret must begin after the last identifier of every node range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);

@@ -92,7 +92,7 @@ my $copied = [
       . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
-# The server holds off in a new directory without a warning, because the directory may be a copy.
+# A new directory may be a copy, so the server holds off there. It logs no warning.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');

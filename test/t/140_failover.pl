@@ -1,6 +1,6 @@
-# Promotes, switches over, recovers to a point in time and runs pg_rewind under the same node ids.
-# Checks that the new primary holds off, warns, and repeats no identifier of another server, not
-# even an identifier that its own data lacks.
+# Promotes servers, switches over, recovers to a point in time, and runs pg_rewind. All servers
+# have the same node ids. Checks that the new primary holds off, warns, and repeats no identifier of
+# another server, not even an identifier that its own data lacks.
 
 use Docs;
 use Randflake;
@@ -84,7 +84,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# Makes the checkpoint after the promotion slow, because it must also write this table.
+# This table slows down the checkpoint after the promotion, because the checkpoint must write it.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 

@@ -34,8 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# With this tolerance, a stop counts as proven even if the restart on a busy machine takes longer
-# than the usual tolerance. Other servers keep the usual tolerance, so that they hold off briefly.
+# With this max_clock_skew, a stop still counts as proof if a busy machine needs longer for the
+# restart than the usual skew. Other servers keep the usual skew, so that they hold off briefly.
 my $long = '300s';
 
 sub reload_with {
@@ -48,7 +48,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server. Writes the usual tolerance into its window file, for a shorter hold-off.
+# Stops the server. Writes the usual skew into its window file, for a shorter hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;
@@ -235,8 +235,8 @@ handover(
         is_closed($a, $name);
     });
 
-# Lowers the tolerance before the first call or before the stop. The hold-off uses the largest
-# tolerance, and the proof of the stop uses the smallest.
+# Lowers max_clock_skew before the first call or before the stop. The hold-off uses the largest
+# skew, and the proof of the stop uses the smallest.
 handover(
     'lowered in a handover',
     sub {

@@ -135,7 +135,7 @@ $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) >
   or die 'the lease is not renewed';
 goes_on('renewed at once');
 
-# A process that asks the coordinator ends when its worker ends, even if the worker is killed.
+# The process that asks the coordinator must end with its worker, even if the worker is killed.
 my $stopped = postmaster_of($coordinator);
 kill 'STOP', $stopped or die;
 $holder->reload;

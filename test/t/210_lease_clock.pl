@@ -16,7 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Waits for a lease, not a client, because clients may sleep for an hour after a clock step.
+# Waits for a lease and not for clients, which may sleep for an hour after a clock step.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
@@ -53,8 +53,8 @@ wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# A coordinator whose clock is behind renews no lease that ends later than a new lease would. It
-# grants no lease before the time of its own creation.
+# If the coordinator's clock is behind, and a lease ends later than a new lease would, the
+# coordinator does not renew it. It grants no lease before the time of its own creation.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');

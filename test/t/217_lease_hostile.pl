@@ -80,7 +80,7 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
-# Contains an answer for each kind of result that libpq returns. test/unit/lease_answer_test.cpp
+# These answers cover each kind of result that libpq returns. test/unit/lease_answer_test.cpp
 # tests more shapes and numbers, and lease_test.cpp tests more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'more columns',
@@ -512,7 +512,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# The server ignores a renewal for longer than it asked, and asks for a new lease instead.
+# The server ignores a renewal that is longer than requested, and asks for a new lease instead.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;

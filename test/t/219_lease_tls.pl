@@ -13,7 +13,7 @@ sub openssl {
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
 }
 
-# Makes a certificate authority that signs certificates for host names, in NAME.crt and NAME.key.
+# Makes a certificate authority in NAME.crt and NAME.key. It signs certificates for host names.
 my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
 sub authority {
     my ($name) = @_;

@@ -227,7 +227,7 @@ BEGIN
 END $$;
 SQL
 
-# Uses one session, because a session caches compiled functions.
+# Uses one session for all replays, because each session compiles the functions anew.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
@@ -267,8 +267,8 @@ sub change_function {
 }
 
 my @changes = (
-    # Each entry contains the function, a piece of it, and its replacements. A number after a
-    # replacement names the trace that the test replays first.
+    # Each entry contains a function, a piece of its code, and replacements for this piece. A number
+    # after a replacement names the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

@@ -1,6 +1,6 @@
-# Checks which node ids a coordinator grants: its bounds on fragmentation under the worst histories,
-# its answers after any history, and how many rows a grant reads. Then the test changes one rule at
-# a time, and a check must find each change. RANDFLAKE_ROUNDS sets the number of histories.
+# Checks a coordinator's grants: the bounds on fragmentation under the worst histories, the answers
+# after any history, and how many rows a grant reads. Then the test changes one rule at a time, and
+# a check must find each change. RANDFLAKE_ROUNDS sets the number of histories.
 
 use Randflake;
 
@@ -188,7 +188,7 @@ told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
 
-# With 16 chunks and c classes, the bound on node ids in use is below (16 - c + 1) * 64 / c.
+# With 16 chunks and c classes, nothing is refused below (16 - c + 1) * 64 / c node ids in use.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
 sub bounds {
@@ -215,7 +215,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases each node id alone. Then gives back all but one of each chunk and those of the last chunk.
+# Leases each node id alone. Then gives leases back until one remains in each chunk but the last.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -244,8 +244,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Returns the largest numbers of leases and of chunks that any of ten grants reads. Avoids lease ids
-# that are multiples of 64, because a grant with such an id examines 64 more node ids.
+# Runs ten grants. Returns the largest number of leases, and of chunks, that one grant read. Avoids
+# lease ids that are multiples of 64, because a grant with such an id examines 64 more node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -271,7 +271,7 @@ fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases, which frees their node ids, and replaces one of them.
+# Each grant collects two ended leases to free their node ids, and replaces one of these leases.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});
@@ -280,7 +280,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # Each entry has the pool's first node id and count, the server's own node ids, and the sizes.
+    # Each entry: first node id and count of the pool, the server's own node ids, sizes of requests.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -333,7 +333,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # A function, a piece of its code, a replacement, a check, and the check's usual result if any.
+    # Each entry: function, piece of its code, replacement, check, usual result of the check if any.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

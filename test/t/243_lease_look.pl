@@ -11,13 +11,13 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# With a tolerated difference of 0, a clean stop is no proof, and only the search delays a server.
+# With max_clock_skew = 0, a start trusts no earlier stop, and only the search delays the server.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts with these settings. `forget` deletes the state, which may contain a longer tolerance.
+# Restarts with these settings. `forget` deletes the state, which may contain a larger skew.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -32,7 +32,7 @@ sub make_pool {
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
-# Returns a node id of a new pool, which another holder leases for an hour.
+# Leases a node id of a new pool to another holder for an hour. Returns the node id.
 sub lease {
     my ($node, $database) = @_;
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
@@ -128,7 +128,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop lasts less than the tolerated difference, so the time alone would prove the last stop.
+# Each stop is shorter than max_clock_skew, so by time alone the last stop would count as proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

@@ -1,4 +1,4 @@
-# Checks that no attacker in the tables of docs/security.md learns what the tables deny.
+# Checks that attackers do not learn what the tables of docs/security.md say they do not learn.
 
 use Docs;
 use File::Find ();
@@ -7,7 +7,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects the persons of the first table's lines in which "does not learn" is not empty.
+# Collects each person in the first table whose column "does not learn" is not empty.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -215,8 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expressions of views, and these show the fields of an identifier.
-# So a role that can store an identifier as a constant in a view can decode this identifier.
+# Every role can read the stored expression of a view. If it contains an identifier as a constant,
+# it shows this identifier's fields. So a role that can make such a view can decode the identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));

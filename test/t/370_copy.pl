@@ -7,7 +7,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Maps each default to its type, and to a sequence's default that makes values of the same size.
+# Maps each default to its type, and to a default that takes equally large values from a sequence.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -31,7 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Returns the WAL of a COPY in bytes: the lesser of two runs, because other processes write WAL too.
+# Returns the bytes of WAL of a COPY: the smaller of two runs, as other processes write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
@@ -93,7 +93,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # Each case consists of a statement, which the trigger runs for the first row, and a name.
+    # Each case is a statement and a name. The trigger runs the statement for the first row.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],
@@ -172,7 +172,7 @@ COPY made (n) FROM '$rows' WHERE randflake_generate() % 2 = 0;
 SQL
 my ($chosen, $logged) = split /\|/,
   $node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
-# Both bounds are about ten standard deviations.
+# The bounds 160 and 130 are about ten standard deviations.
 cmp_ok(abs($chosen - 500), '<', 160, "WHERE takes about a half: $chosen of 1000");
 cmp_ok(abs($logged - $chosen / 2), '<', 130, "  and a trigger's condition a half of these: $logged");
 

@@ -183,7 +183,7 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# The server must skip each number whose identifier the first secret decodes to an earlier time.
+# The server must skip each number whose identifier the first secret decodes to a time before $from.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =

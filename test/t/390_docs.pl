@@ -26,7 +26,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# Checks that the test that a block names reads the page and calls every_block_was_used.
+# A block may name a test. Checks that this test reads the page and calls every_block_was_used.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");

@@ -1,5 +1,5 @@
-# Dumps and restores as a database's ordinary owner, and dumps as roles that may read the tables. If
-# the server has another secret, a restore fails and leaves no readable value of the type.
+# Dumps and restores a database as its ordinary owner, and dumps it as roles that may read tables.
+# If the server has another secret, a restore fails and leaves no readable value of the type.
 
 use Randflake;
 

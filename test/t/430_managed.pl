@@ -53,7 +53,7 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# Compares 20,000 numbers from all seconds, node ids and sequences, and 20,000 random identifiers.
+# Encodes 20,000 numbers of the whole range. Decodes the results and 20,000 random identifiers.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
