@@ -14,9 +14,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
 -- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
--- may have ended before the mark. After a takeover it waits for twice max_clock_skew, because its
--- clock may be behind the former coordinator's clock. Leases stay apart if the former coordinator
--- grants no more leases, and the operator sets never_leased and nothing_lost rightly.
+-- may have ended before the mark. After a takeover it also waits for twice max_clock_skew, because
+-- its clock may be behind the former coordinator's clock. Leases stay apart if the former
+-- coordinator grants no more leases, and the operator sets never_leased and nothing_lost rightly.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
@@ -40,9 +40,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- computes the mark from randflake_lease_takeover. Once a check has its lock, it must see all
 -- earlier commits, so requests need READ COMMITTED.
 --
--- A grant removes the ended leases of its node ids. A lease that is released unused keeps its first
--- second. So the table shows for each node id when its last lease ended. The table has at most one
--- row per node id, or two if leases differ in size.
+-- A grant removes the ended leases of its node ids. If a holder releases an unused lease, the
+-- lease's row keeps its first second. So the table shows for each node id when its last lease
+-- ended. The table has at most one row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- No allocator prevents that, because requests of 1, 2, 4, .., 64 defeat any allocator above about
@@ -51,12 +51,12 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
 --   other chunk has a class, which is the size of its slots: a power of two. Requests are rounded
 --   up to a class. Each takes a slot of an open chunk of this class, or else of an empty chunk.
--- - Let `used` be the largest number of node ids, rounded up, that were in use at once. Let c be
---   the number of requested classes, and m the number of chunks. A class takes another chunk only
---   when its chunks are full. So a class has at most used / 64 + 1 chunks. The coordinator refuses
---   a request only if no chunk is empty and all chunks of its class, at most (used - 1) / 64, are
---   full. So the coordinator grants every request while c * used / 64 + c - 1 < m, which means up
---   to used = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
+-- - Let `used` be the highest number of node ids in use at once, each lease rounded up to its
+--   class. Let c be the number of requested classes, and m of chunks. A class takes another chunk
+--   only when its chunks are full. So a class has at most used / 64 + 1 chunks. The coordinator
+--   refuses a request only if no chunk is empty and all chunks of its class, at most (used - 1) /
+--   64, are full. So the coordinator grants every request while c * used / 64 + c - 1 < m, which
+--   means up to used = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
@@ -64,11 +64,11 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
 -- most the largest number of node ids that leases in force ever had. These also count as in use:
 --
--- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
---   frees their slots: every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. After a rollback, a later grant frees the slots of
+--   these chunks: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
--- - leases across chunks, after a change of the pool
--- - for a day after a takeover, earlier leases that their holders did not renew.
+-- - leases that cross the edges of chunks since a change of the pool
+-- - for a day after a takeover, leases from before it that no holder has renewed.
 --
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
 -- of fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
@@ -134,8 +134,8 @@ COMMENT ON TABLE randflake_lease IS
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so that the end of one wait does not
--- end another. A wait uses the largest max_duration and max_clock_skew since the event. The wait
--- protects static node ids of servers, and if "longest" is not 0, leases that the table lacks.
+-- end another. A wait uses the largest max_duration and max_clock_skew since the event. Each wait
+-- protects static node ids. If "longest" is not 0, it also protects leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -165,8 +165,8 @@ CREATE TABLE randflake_lease_role (
     grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
--- Grants have collected all leases that ended before this second. This is a sequence because grants
--- can change it without a wait.
+-- Grants have collected all leases that ended before this second. A sequence holds this second,
+-- because grants can change a sequence without a wait.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have collected the leases that ended before this Unix second';
 
@@ -258,8 +258,8 @@ AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Returns true if this coordinator is a promoted standby of the former one: its timeline is higher
--- by 1, and the rest of the identity is equal. If its timeline is higher by more, a third
--- coordinator was promoted in between, and may have granted leases that this table lacks.
+-- by 1, and the rest of the identity is equal. If its timeline is higher by more, another standby
+-- was promoted before this one, and may have granted leases that this table lacks.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -469,8 +469,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until these have more node ids than the class of `count`. If
--- a lease spans chunks, a call opens only two of them, so that no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until these have more node ids than the class of `count`. Of
+-- a lease with more than 64 node ids, a call frees only two chunks, to lock only part of the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -570,7 +570,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null, and `free_at` is a time to retry, or null for soon.
+-- leases. If it finds none, `first` is null, and `free_at` is when to retry; null means soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -774,7 +774,7 @@ REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_inte
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
 -- entry that differs, because from then on two numbers could get one identifier. Returns 0 if the
--- first secrets differ, or null if all entries are equal. Whoever reads randflake_leases runs it.
+-- first secrets differ, or null if all entries are equal. The view randflake_leases calls it.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -1118,8 +1118,8 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Another holder may have a later lease of these node ids, which a failover lost. The margin
-    -- allows for the former coordinator's clock.
+    -- Another holder may have a later lease of these node ids, which a failover lost. If the former
+    -- coordinator's clock was ahead, it granted that lease up to max_clock_skew early.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
@@ -1219,7 +1219,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- Grants may have collected all leases up to a later second than the lease's new end.
+        -- Moves this second back to the lease's new end, so that a later grant collects the lease.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
@@ -1320,7 +1320,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- The present values applied when the events happened, as far as the coordinator knows.
+    -- The new values may have applied when the events happened, so current waits cover them.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
@@ -1517,7 +1517,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- After a takeover, the first request starts the wait. Until then, the mark follows the clock.
+    -- Until the first request after a takeover starts the wait, the mark moves with the clock.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;

@@ -108,7 +108,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 'the smallest possible identifier of a second (fractions dropped), for searches and partitions by time';
 
--- These objects record which secret the type's values have.
+-- These objects record which secrets encrypt the type's values.
 --
 -- The table is a user catalog table, because logical decoding reads it under a historic snapshot.
 -- It has a replica identity, so that a role can delete rows although a publication of all tables
