@@ -403,8 +403,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns, and answers a renewal with the same last second. So the server keeps
-# this lease even on a slow machine.
+# lease that the block returns. It answers a renewal with the same last second, so that the server
+# keeps this lease even on a slow machine.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');

@@ -1,5 +1,5 @@
-# Starts a coordinator's server with static node ids that may be leased. The server must not use
-# them before it has searched every database for coordinators, and before their leases have ended.
+# Starts a coordinator's server with static node ids that may be leased. Before it uses them, it
+# must search every database for coordinators, and wait until leases of these node ids have ended.
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
 # three). The test prints how long the search takes after a start and after a promotion.

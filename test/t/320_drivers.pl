@@ -144,8 +144,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# The recipe's migrations make its test database. The program tests fixtures, serializers (if they
-# are installed), and a key whose type changes and changes back.
+# Django makes the test database with the recipe's migrations. The program tests fixtures,
+# serializers (if they are installed), and a key whose type changes and changes back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [
