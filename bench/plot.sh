@@ -1,6 +1,6 @@
 #!/bin/bash
-# Draws the charts of the pages from results. calls.svg contains a bar for each function. The charts
-# uniform.svg and outsiders.svg show the results of the suite shape.
+# Draws the charts in docs/charts/ from results. calls.svg contains a bar for each function. The
+# charts uniform.svg and outsiders.svg show the results of the suite shape.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
@@ -21,7 +21,7 @@ function escape(text) {
 function text(x, y, words, more) {
     return sprintf("<text x=\"%d\" y=\"%d\" %s>%s</text>", x, y, more, escape(words))
 }
-# Labels of other extensions named snowflake have a prefix before this word.
+# A label that begins with "snowflake" is ours. Other extensions have a prefix before this word.
 function ours(label) { return label ~ /randflake|^snowflake/ }
 function colour(label) { return ours(label) ? "#0072b2" : label ~ /empty/ ? "#595959" : "#a6a6a6" }
 function weight(label) { return ours(label) ? " font-weight=\"bold\"" : "" }

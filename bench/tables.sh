@@ -1,7 +1,7 @@
 #!/bin/bash
 # Writes tables from results into a page, between "<!-- table SUITE: METRIC -->" and "<!-- end -->".
-# Metrics separated by " | " become columns. A metric of another suite starts with its name. A table
-# with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each metric.
+# Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
+# table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each metric.
 # " AS HEADING" after a metric replaces its heading. The cases in items "ITEM; CASE" become columns.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]

@@ -1,5 +1,5 @@
-// ParseLayout must accept only layouts within the bounds, which FormatLayout and ParseLayout must
-// preserve. An error must point into the text.
+// ParseLayout must accept only layouts within the bounds. It must read each accepted layout back
+// from the text that FormatLayout writes. An error must point into the text.
 
 #include <cstring>
 

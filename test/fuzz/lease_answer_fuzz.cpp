@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
                 texts[i] = new Text(&input);
-                // In most cases, takes the expected type.
+                // Seven of eight values of `kind` give the field its expected type.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);

@@ -196,7 +196,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Encrypts batches of consecutive numbers in which a carry passes each 16-bit word, or the top bit.
+// Encrypts batches of consecutive numbers with a carry out of the low 16, 32, 48 or 64 bits.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);

@@ -102,7 +102,7 @@ private:
                 leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
         } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
-            // The server's static node ids are all node ids of the coordinator's pool.
+            // The server's static node ids fill the coordinator's whole pool.
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
@@ -197,7 +197,7 @@ private:
         FailWrites(i);
     }
 
-    // Sometimes crashes a server some time after a failed write, and rolls it back to that write.
+    // After half of the failed writes, crashes the server later, and rolls it back to that write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -303,7 +303,7 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // `other` may be this server's hard-linked copy that has resumed this server's lease.
+        // `other` may be a hard-linked copy of this server, and may have resumed its lease.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
@@ -453,8 +453,8 @@ private:
         return file;
     }
 
-    // Returns a file that a start must refuse: it lacks a secret of seconds that the server has
-    // used, or names another first second. If only one secret was used, returns the correct file.
+    // Returns a file that a start must refuse. A secret that the server has used is missing or
+    // replaced. If the server has used only the first secret, returns the correct file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -664,8 +664,8 @@ private:
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // Returns whether a server may change its node ids. A coordinator never leases its own server's
-    // node ids, so that server may give up only node ids that are outside the pool.
+    // Returns whether a server may change its node ids. If it gives up node ids in the pool of its
+    // own coordinator, this coordinator may lease them at once.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||

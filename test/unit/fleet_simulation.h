@@ -43,7 +43,7 @@ struct Operation {
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators say that a failover lost nothing only if it has lost nothing.
+    // Operators declare that a failover lost nothing only if this is true.
     bool says_what_is = true;
     // Before a coordinator's server gives up static node ids, operators take them out of the pool.
     bool takes_own_nodes_out = true;
@@ -77,7 +77,7 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// These counts show the coverage, because a simulation without events finds no violation.
+// These counts measure coverage. A simulation without events would also find no violation.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // the first violation, or empty
     int step = 0;           // the step of the violation

@@ -39,7 +39,7 @@ struct Refused {
     Window window = kWindow;
 };
 
-// Checks that a refusal reserves nothing and returns the word, clock and window of its decision.
+// Checks that a refusal reserves nothing, and returns the caller's word, clock and window.
 void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
     for (const auto& [word, now, window] : cases)
         for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
@@ -268,7 +268,7 @@ TEST(TwoLayouts, ChangeTogether) {
         // A layout that holds every node id up to 1023 never lacks a window.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // Neither layout can hold the last of the node ids that begin with 131070.
+    // Neither layout can hold 131072, the last of the three node ids.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 

@@ -118,7 +118,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value changes no setting. A new first node id alone keeps the last node id.
+    // A missing value changes no setting. A change of only the first node id keeps the last one.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -301,7 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // If a later lease has any of these node ids, the others may have been leased again too.
+        // If a later lease has one of these node ids, each of them may have been leased again.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
@@ -324,7 +324,7 @@ public:
         return renewed.end - 1;
     }
 
-    // Without `last_used` the holder used nothing. The lease still keeps its first second.
+    // If `last_used` is empty, the holder used nothing. The lease still keeps its first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -439,7 +439,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from the Unix second `from` on. A missing fingerprint means malformed text.
+    // Adds a secret from the Unix second `from` on. For malformed text, `fingerprint` is empty.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -506,7 +506,7 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark. Includes a takeover's hold-off even if the pool does not contain it yet.
+    // Returns the mark. Includes a takeover's hold-off even before the pool's row includes it.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -535,7 +535,7 @@ private:
         return false;
     }
 
-    // Returns the start of the first secret after the first `count` secrets.
+    // Returns the Unix second at which records[count] begins, or kForEver if there is none.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
         return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
@@ -571,7 +571,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool, which returns the mark. `make` assumes that a pool exists.
+    // Models randflake_lease_share_pool, which returns the mark. `make` accepts an unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

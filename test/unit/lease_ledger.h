@@ -3,8 +3,8 @@
 // - A second of a node id belongs to at most one grant, unless the grant gives it back.
 // - A leasing server uses only its own grants. No server uses another running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
-// - Where secrets change, no identifier is issued twice, and each identifier decodes to its number.
-// - No server takes a lease that ends later than the server requested, by its own clock.
+// - If secrets change, no identifier is issued twice, and each identifier decodes to its number.
+// - No server takes a lease that, by the server's own clock, ends later than requested.
 
 #pragma once
 
@@ -85,7 +85,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant that was requested with this incarnation, or a 0 that the caller replaces.
+    // Returns the grant with this incarnation. If there is none, returns a 0 that callers replace.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -118,8 +118,8 @@ public:
                 lost_[i] = why;
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
-    // server has used the second, and no other running server has a grant of it. With `leases`, a
-    // grant of the second must also belong to the server, or to an ended earlier start of it.
+    // server has used the second, and no other running server has a grant of it. With `leases`,
+    // this server, or an earlier start of it that has ended, must also have a grant of the second.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Gives back to the coordinator those of these seconds that belong to the grant.
+    // Gives back to the coordinator the grant's part of these seconds.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

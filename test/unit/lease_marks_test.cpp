@@ -1,5 +1,5 @@
 // Checks the mark, before which a coordinator grants nothing, after every order of changes of the
-// pool. The model's mark must be the earliest safe mark, and each of its rules must be necessary.
+// pool. The model's mark must be the earliest safe mark, and must be wrong if a rule is left out.
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second, its Second, and the end of a lease with this last second.
+    // Each case has a Unix second less the epoch, and the results of SecondOfUnix and EndOfUnix.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -39,8 +39,8 @@ TEST(Lease, GrantsThatMakeNoSense) {
         EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
     EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
     EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
-    // These grants have an impossible lease id, node id or number of node ids, end before they
-    // start, start at second 0, or start after the last second.
+    // Each grant has an impossible lease id, node id or number of node ids, or it ends before it
+    // starts, starts at second 0 or earlier, or starts after the last second.
     constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
     const LeaseGrant senseless[] = {
         {0, 0, 2, k1, k60},         {-1, 0, 2, k1, k60},    {1, 0, 3, k1, k60},
@@ -73,7 +73,7 @@ constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
 constexpr Second kAnyEnd{INT32_MAX};
 
-// These terms allow every lease of the tests that do not name other terms.
+// Most tests request their leases with these terms, which allow all leases of these tests.
 constexpr LeaseTerms kAsked{1000, 0};
 
 class Holder : public testing::Test {
@@ -290,7 +290,7 @@ TEST_F(Holder, BacksOffUntilItSucceeds) {
         (void)holder.Renew({0});
         (void)holder.Unanswered();
         EXPECT_EQ(holder.NextRequestAt(60, 0, {7000}), 7000 + interval);
-        // The jitter makes a request up to a quarter of the interval earlier.
+        // With jitter, a request comes earlier, by up to a quarter of the interval.
         EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4), {7000}),
                   7000 + interval - interval / 4);
         EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4) + 1, {7000}),

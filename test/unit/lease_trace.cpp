@@ -4,7 +4,7 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// `orders` numbers its traces from 1000, one for each first change. Each step is a COPY line:
+// `orders` prints one trace for each first change, from number 1000 on. Each step is a COPY line:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
@@ -178,7 +178,7 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // An identity has too few bits beside its hash for this time.
+    // This second has too many bits for the sequence randflake_lease_takeover.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
@@ -394,7 +394,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The holder names a chain from the coordinator's record, its own request, or elsewhere.
+        // The chain is the one in the coordinator's table, the holder's last one, or a random one.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();

@@ -1,6 +1,6 @@
 // Measures how long a session that calls every 10 ms waits for a number after a server fails.
-// kBounds limits how much longer the wait is with leased than with static node ids. A second run
-// breaks the rule that a bound names, and must exceed the bound.
+// kBounds limits how much longer the wait is with leased than with static node ids. If a bound
+// names a mutant, a run with this mutant must exceed the bound.
 
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@ struct Limits {
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
-// These limits are for a server that takes over, and may lack the former server's last positions.
+// A server that takes over has these limits, because it may lack the former server's positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
 // Models the sequence `numbers`. Each run of a server has a new life number, from 1 on.

@@ -3,9 +3,9 @@
 // that other processes can see: an access to the slots or the window, a lock, or a disk write. Then
 // other processes run, and the server may crash or be copied. Environment calls may fail or hang.
 //
-// The class also checks rules whose violation does not always repeat a number. A used second is
-// before the end on disk and is never given back. Windows of a node id follow each other in time,
-// and none opens within the hold-off.
+// The class also checks rules that a server can break without repeating a number: each used second
+// is before the end on disk, and is never given back. Windows of a node id follow each other in
+// time, and none opens within the hold-off.
 
 #pragma once
 
@@ -71,8 +71,8 @@ class SimulatedServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
 
-    // `layout` has ticks of a second, for windows. Numbers have the layout `numbers`. No clock
-    // shows the true time `true_ms`. With `issues`, sessions encrypt and issue their numbers.
+    // Windows have the layout `layout`, with ticks of one second, and numbers have the layout
+    // `numbers`. No clock shows the true time `true_ms`. With `issues`, sessions issue identifiers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
                     int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
@@ -197,7 +197,7 @@ public:
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Returns whether `right` is true for the secrets, and for those of a reload in progress.
+    // Returns whether `right` is true for the server's secrets and for the file of a reload.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();
@@ -551,7 +551,7 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // A changed tolerance of clocks leads to a second plan. These mutants ignore parts of it.
+        // After a change of the skew, the server plans again. These mutants ignore new results.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -1029,7 +1029,7 @@ private:
         ledger_->Claim(GrantOf(held), held.nodes.first, slots(), known_.end.count, held.end.count);
     }
 
-    // Checks that no window ends later than the server requested by its own clock.
+    // Checks that, by the server's own clock, no window ends later than the server requested.
     void CheckWindow(const Window& before, const Window& next) {
         if (settings_.leases && !next.closed() && next.end > before.end && next.end > latest_end_)
             ledger_->TooLong(next.end.count);
@@ -1064,7 +1064,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts earlier use too, so the mutant overwrites the release.
+            // Server::Seal counts seconds before the written end as used. The mutant gives all back.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
@@ -1206,7 +1206,7 @@ private:
         }
         return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
     }
-    // Returns why the server, which has these node ids, opens no window of them at `now`.
+    // Returns why the server opens no window of its node ids `nodes` at `now`.
     Refused WhyNotOpen(Second now, const NodeRange& nodes) {
         const bool leases = settings_.leases;
         const Window window = Window::FromWord(words_[kWindow].value);
@@ -1240,7 +1240,7 @@ private:
             decided_skew_ = skew_;
     }
 
-    // Checks a window of these node ids that is about to open.
+    // Checks the next window of these node ids before ChangeWindow opens it.
     void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
         if (!checks_)
             return;

@@ -9,7 +9,7 @@
 namespace randflake {
 namespace {
 
-// Has only the members of UnlockedEnvironment. Server does not compile if it calls another.
+// Has only the members of UnlockedEnvironment. If Server calls any other member, compilation fails.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 
@@ -66,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// If functions of the environment have the names of decisions, Server must not call them.
+// These functions have the names of decisions. Server must call the decisions in their place.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -267,7 +267,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A leasing server starts without node ids, so its range overlaps no other.
+                    // A server without node ids has a range from UINT32_MAX on. It overlaps no other.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
@@ -589,7 +589,7 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
             EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
         }
     }
-    // The server's clock may be before or after all seconds.
+    // The server's clock may show a time before the first or after the last second.
     WindowState copied = Found(5000);
     copied.origin.identity.inode ^= 1;
     EXPECT_EQ(CopiedAt(copied, kOrigin, now), now);
