@@ -1064,7 +1064,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts seconds before the written end as used. The mutant gives all back.
+            // Server::Seal counts seconds before the written end as used. The mutant frees them.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
