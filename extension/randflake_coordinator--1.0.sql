@@ -71,7 +71,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - for a day after a takeover, leases from before it that no holder has renewed.
 --
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
--- of fewer than 16 chunks has only edges, so an open transaction locks no more than it leases.
+-- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or if it needs more than 64
@@ -393,7 +393,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
 -- Records the free slots of a chunk, whose row the caller has locked. Only slots with node ids of
--- `place` may have changed. The node ids of `granted` are leased, but their row does not exist yet.
+-- `place` may have changed. The node ids of `granted` belong to a lease that has no row yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -786,7 +786,7 @@ AS $$
 $$;
 
 -- Returns the first Unix second of the first secret of the pool that the holder lacks. From this
--- second on, the holder may misread identifiers of others. Returns null if the holder lacks none,
+-- second on, the holder may misread identifiers of others. Returns null if the holder has them all,
 -- or if the first secrets differ. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -877,7 +877,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If a refusal ends at a known time, the error's column field contains this time in Unix seconds.
+-- If the reason for a refusal ends at a known time, the error's column field has this Unix second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -985,7 +985,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The default bounds refuse nothing. With them, the call skips the update and the sum.
+    -- The default bounds refuse nothing, so under them the call needs no update and no sum.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1324,7 +1324,7 @@ BEGIN
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- The table lacks no lease, but servers may have used static node ids until now. If this call
+    -- The table has all leases, but servers may have used static node ids until now. If this call
     -- creates the pool, the pool starts with the new values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
