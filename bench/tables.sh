@@ -2,7 +2,7 @@
 # Writes tables from results into a page, between "<!-- table SUITE: METRIC -->" and "<!-- end -->".
 # Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
 # table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each metric.
-# " AS HEADING" after a metric replaces its heading. The cases in items "ITEM; CASE" become columns.
+# " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" get a column for each case.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 

@@ -1,5 +1,5 @@
 // Runs the explorer on broken protocols, each without one safety measure of generator.h. The
-// explorer must find a violation of each protocol, which shows that the protocol needs the measure.
+// explorer must find a violation in each run, which shows that the protocol needs the measure.
 
 #include <gtest/gtest.h>
 

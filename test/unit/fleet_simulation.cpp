@@ -299,7 +299,7 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // Lets a server try to release another server's lease by its incarnation, which must fail.
+    // Lets a server send a release of another server's lease. The coordinator must refuse it.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
@@ -564,7 +564,7 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // The server must refuse a secret for a past second, even if its clock is set now.
+            // The server must refuse a secret that begins in the past, even if its clock steps.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -1141,7 +1141,7 @@ private:
         return EnoughToLease(server.last_nodes());
     }
 
-    // Closes an open pool, or opens a closed pool, whose coordinator then holds off grants.
+    // Closes an open pool, or opens a closed pool. Opening makes the coordinator hold off grants.
     void CloseOrOpen(Site* site) {
         if (site->pool) {
             Configure(site, std::nullopt);

@@ -12,9 +12,9 @@
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
-// Clocks step. Where servers take over node ids, a clock is set back far only after the static
-// servers on its machine have opened their first windows. The clock is correct again before another
-// server of the machine starts. lease_ledger.h lists the invariants.
+// Clocks step. If servers take over node ids, a clock is set back far only after the static servers
+// on its machine have opened their first windows. The clock is correct again before another server
+// of the machine starts. lease_ledger.h lists the invariants.
 
 #pragma once
 

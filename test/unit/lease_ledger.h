@@ -107,7 +107,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes why a server may lose a grant. LoseAll notes it for all grants of a name's servers.
+    // Notes why a server may lose a grant. LoseAll does so for all servers with this name.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;

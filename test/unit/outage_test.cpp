@@ -33,7 +33,7 @@ public:
         server_->Start(settings_, FirstSecret(1));
     }
 
-    // Returns the longest time without a number after the event and a change of the coordinator.
+    // Returns the longest time without a number after the event, with this coordinator.
     int64_t GapMs(Event event, Coordinators coordinator, int times, int64_t idle_ms) {
         RunFor(8000);
         RunFor(idle_ms, true);

@@ -1109,7 +1109,7 @@ private:
                 ledger_->Lose(GrantOf(lease), Refused::kLostRefused);
         }
     }
-    // Returns why a start cannot resume this lease of the state that it has found.
+    // Returns why a start that finds this state on disk cannot resume this lease.
     Refused WhyLost(const WindowState& found, const Lease& lease) const {
         const randflake::Start& start = memory_.start;
         const WriteRecord& write = found.write;
