@@ -339,7 +339,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // The present node ids fit, so the server has changed them since the attempt.
+                // The node ids fit now, so the server has changed its node ids since the attempt.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
@@ -384,8 +384,8 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// docs/monitoring/postgres_exporter.yml does not count this message, nor the one about clocks
-// above, as a problem, because the server still generates.
+// docs/monitoring/postgres_exporter.yml does not count this message, nor the message about
+// clocks above, as a problem, because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -400,7 +400,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem either: both servers still generate.
+// postgres_exporter.yml does not count this message as a problem: both servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -414,7 +414,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem either: the server still generates.
+// postgres_exporter.yml does not count this message as a problem: the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

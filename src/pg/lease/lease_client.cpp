@@ -3,7 +3,7 @@
 //   time     the worker kills the process at the deadline, a shutdown or a reload
 //   memory   on Linux the kernel limits the process to kMemory more than at its start
 //   crashes  the process detaches from shared memory, so its crash does not restart the server
-// The process writes its whole answer to a pipe at once. Without an answer there is no grant.
+// The process writes its whole answer to a pipe at once. If a part is missing, the request fails.
 
 #include "pg/lease/lease_client.h"
 
@@ -108,9 +108,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Returns false if the connection string is invalid. The string overrides the parameters before it,
-// and those after it override the string. Messages quote neither the string nor libpq's error: if a
-// URI's password contains / or @, libpq takes a part of the password for the port or the host.
+// Returns false if the connection string is invalid. The string overrides the parameters before it.
+// The parameters after it override the string. Messages quote neither the string nor libpq's error:
+// if a URI's password contains / or @, libpq takes a part of the password for the port or the host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -288,8 +288,8 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
 }
 
 // Sends a request and copies the answer's row to `values`. `clock_column` is the column with the
-// coordinator's clock, if any. If the request succeeds, the reply has the kind `kind`. If `kind` is
-// kNone, shutdowns and reloads do not end the wait.
+// coordinator's clock, if any. If the request succeeds, sets the reply's kind to `kind`. If `kind`
+// is kNone, shutdowns and reloads do not end the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -330,7 +330,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // If this attempt got no answer either, names the earlier timeout and this attempt's error.
+        // If an earlier request timed out and this request got no answer, names both failures.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);

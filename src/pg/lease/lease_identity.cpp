@@ -36,7 +36,7 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 char* coordinator_identity() {
     // The server never replaces these files, nor changes PG_VERSION. A restore into the same
     // directory replaces pg_control, unless it overwrites files in place. File systems reuse inode
-    // numbers, so times of birth count too, or if there are none, the last change of PG_VERSION.
+    // numbers, so the identity has times of birth or, without these, PG_VERSION's last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

@@ -23,7 +23,7 @@ extern "C" {
 
 static char logged_error[sizeof LeaseReport::error];
 
-// Returns a copy, made under the window lock because sessions may open the next lease.
+// Copies the leases under the window lock, because a session may open the next lease.
 static LeaseHolder leases() {
     return server.Leases();
 }
@@ -35,7 +35,7 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-// Shows the problem in views, and logs it if the message changed. Empty means no problem.
+// Shows the problem in views, and logs a changed message. An empty message means no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -72,7 +72,8 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records success. With kNothing the answer is void, because secrets were added during the request.
+// Records a success. Ignores kNothing: secrets were added during the request, so the answer is
+// void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -237,7 +238,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease opens even if it has ended by this server's clock, but then the problem remains.
+    // A lease opens even if it has ended by this server's clock. The recorded problem then remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

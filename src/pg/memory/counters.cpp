@@ -7,7 +7,7 @@
 
 using namespace randflake;
 
-// Returns how many numbers the word's tick has; 0 if the word only marks the start of a window.
+// Returns how many numbers of the word's tick are reserved; 0 if the word only starts a window.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
     const bool none =

@@ -20,8 +20,8 @@ struct Counters {
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // `latest_second` is the latest clock of Randflake and 53-bit numbers, `latest_tick` of
-    // Snowflake numbers. Every reservation reads its clock, so each clock has its own cache line.
+    // `latest_second` is the latest clock of Randflake and 53-bit numbers. `latest_tick` is
+    // Snowflake's latest clock. Each reservation reads one of them, so each has its cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };

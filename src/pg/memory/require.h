@@ -16,7 +16,7 @@ void require_generator();
 // Returns the error if a preloaded server lacks a setting that it needs to generate; null if not.
 const ErrorText* missing_setting();
 
-// Checks like require_generator. Also requires that known node ids fit in 53-bit identifiers.
+// Requires what require_generator requires, and that known node ids fit in 53-bit identifiers.
 void require_generator53();
 
 // Requires that the server's node ids, from `first_node_id` on, fit in 53-bit identifiers.

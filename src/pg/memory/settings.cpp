@@ -44,7 +44,7 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
 }
 
 // Returns whether the next start is likely to have a node id. If the setting awaits a restart, its
-// new value is unknown. Then assumes that it will be set if it is unset now, and vice versa.
+// new value is unknown. Then assumes that the restart changes it from set to unset or vice versa.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

@@ -28,8 +28,8 @@ randflake::SecretList secret_read_again();
 
 // A fingerprint is the first 8 bytes of an HMAC-SHA-256, whose key is the secret. From the second
 // secret on, the HMAC's text includes the secret's time and the previous fingerprint. So if two
-// servers have a fingerprint in common, its secret and all earlier secrets are the same. The
-// functions below need a resource owner. The postmaster has none.
+// servers share a fingerprint, they also share its secret and all earlier secrets. The functions
+// below need a resource owner. The postmaster has none.
 
 // Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
@@ -38,7 +38,7 @@ randflake::SecretRecords secret_records();
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint. A second or later secret adds "@" and its first Unix second; palloc'd.
+// Returns the fingerprint; palloc'd. Secrets after the first add "@" and their first Unix second.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // Returns all fingerprints and times as one text for a coordinator; palloc'd.

@@ -47,7 +47,7 @@ SteadyMs Environment::Steady() {
 Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// Includes this process's own value of the setting, which may not be in shared memory yet.
+// Includes this process's setting of max_clock_skew, which may not be in shared memory yet.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -141,7 +141,7 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no lock. So code that needs a lock does not compile.
+// The postmaster has no PGPROC and can take no lock. A call of a deleted function cannot compile.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

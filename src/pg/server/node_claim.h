@@ -15,5 +15,5 @@ void node_claim_open();
 // Call before the first window opens. Warns if another server's claim overlaps this server's.
 void node_claim_take();
 
-// Returns the postmaster's pid of another server whose claim overlaps this server's, or 0.
+// Returns the pid of another postmaster whose claim overlaps this server's claim; 0: none.
 pid_t node_claim_rival();

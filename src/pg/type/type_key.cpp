@@ -10,10 +10,10 @@
 // still wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has
 // the secret at the restore, a trigger copies the entry to randflake_key_check.
 //
-// CREATE EXTENSION does not bind the database if the server has no secret. Then a session binds it
-// by making a value or taking one as input, if the role has EXECUTE on randflake_bind_secret() and
-// randflake_key_check has no entry of another secret. Before the session checks this, it locks both
-// tables against new entries.
+// CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
+// makes or inputs a value binds the database, if the role has EXECUTE on randflake_bind_secret()
+// and randflake_key_check has no entry of another secret. Before the session checks this, it locks
+// both tables against new entries.
 //
 // In a bound database, any role may make or input a value of a further secret. Its transaction adds
 // the secret's entry if it does not see the entry. So the tables may have an entry twice, but no
@@ -242,7 +242,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // Without foreign entries, some entry is missing. Then `found` names the existing entries.
+    // If no entry is foreign, an entry is missing. Then `found` names the entries in the table.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -458,7 +458,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// Returns the entries of all secrets that have begun, oldest first. Future ones may still change.
+// Returns the entries of all begun secrets, oldest first. Entries of future secrets may change.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -512,7 +512,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 // The constraint of randflake_key_check calls this function for each entry. On a server that has
 // the entry's secret, raises an ERROR if randflake_key has an entry of a secret that the server
 // lacks. On other servers, raises an ERROR if randflake_key has other entries than this one. But a
-// server without a secret accepts these if randflake_key has this entry too.
+// server without a secret accepts other entries if randflake_key has this entry too.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -1,7 +1,7 @@
 // The marker of a data directory is a POSIX shared memory object, named by a hash of the
 // directory's identity. The object survives a stop of the server, but no reboot. Only a tmpfs is
-// used, because a disk could be rolled back with the directory. Containers may have different
-// markers: without one, a start only waits randflake.max_clock_skew or gets a new lease. Other
+// used, because a disk could be rolled back with the directory. A new container may not see
+// the marker. A start without a marker waits randflake.max_clock_skew or gets a new lease. Other
 // users can create a FIFO or link of this name, so opening neither blocks nor follows links.
 
 #include "pg/window/run_marker.h"
