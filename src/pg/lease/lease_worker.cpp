@@ -72,8 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a success. Ignores kNothing: secrets were added during the request, so the answer is
-// void.
+// Records a success. Ignores kNothing: secrets added during the request made the answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
