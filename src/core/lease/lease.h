@@ -20,7 +20,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// Converts a Unix second of the coordinator. Returns 0 before the layout, SecondsEnd after it.
+// Converts a Unix second of the coordinator. Limits the result to 0 .. SecondsEnd(layout).
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -28,7 +28,7 @@ constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// Returns the exclusive end of a lease, from the last second that the coordinator names.
+// Converts the last second of a lease, as the coordinator names it, to the lease's exclusive end.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
     if (named_last < kWindowEpoch)
         return {0};

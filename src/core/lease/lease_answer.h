@@ -27,7 +27,8 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // If true, the last column is the start of the first secret that the holder lacks; null: none.
+    // If true, the last column has the second at which the first secret that the holder lacks
+    // begins. If the holder lacks no secret, this column is null.
     bool tells_of_secrets;
 };
 
@@ -50,11 +51,11 @@ struct AnswerPart {
 
     Kind kind;
 
-    // For kRow. If there are more than kMaxAnswerColumns fields, `fields` is ignored.
+    // Valid for kRow. If there are more than kMaxAnswerColumns fields, `fields` is ignored.
     int field_count;
     const AnswerField* fields;
 
-    // For kError. These are fields of the error in PostgreSQL's protocol, or null.
+    // Valid for kError: fields of the error in PostgreSQL's protocol. A missing field is null.
     const char* message;
     const char* sqlstate;
     const char* constraint;

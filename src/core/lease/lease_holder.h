@@ -118,8 +118,8 @@ public:
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
-    // LatestEnd, and the clock that never steps also shows that the lease would be too long, then
-    // the lease keeps its end, and the holder does not renew it again.
+    // LatestEnd, and is too late also by the clock that never steps, the lease keeps its end, and
+    // the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -146,14 +146,14 @@ public:
     // open yet. The window starts at `earliest` or later, and ends at `latest` or before.
     // `earliest` is not before the end of the open lease or of the last window.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if this directory may have used the node ids of the next lease up to the lease's
-    // end, so that the lease is useless. The directory may have used node ids until `used_until`,
-    // but until the end of `window` only node ids of the open lease.
+    // Returns true if the next lease is useless, because this directory may have used the lease's
+    // node ids up to the lease's end. It may have used them until `used_until`. Up to the end of
+    // `window`, it used only node ids of the open lease, so this use does not count.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used up to its end, so that the coordinator keeps this end.
     LeaseRelease DropNext() noexcept;
-    // Forgets both leases and returns them, to be given back. `last` is when the open lease was
-    // last used, or kNotUsed.
+    // Forgets both leases and returns them, to be given back. `last` is the last second in which
+    // the open lease was used, or kNotUsed.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one

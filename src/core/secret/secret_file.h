@@ -52,7 +52,7 @@ struct SecretFileResult {
 // After an error, *list holds some of the secrets, and the caller must wipe it.
 SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
 
-// Returns a sentence for messages that says what a line (kEmpty: the file) must contain.
+// Returns the rule that the file breaks, as an English sentence for messages.
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake

@@ -15,7 +15,7 @@
 //
 // The owner of an issued identifier's number claims the identifier, and no earlier generation does.
 // So the identifier decodes to its number, and two numbers never share an identifier. If earlier
-// generations own n seconds, servers skip n / 2^30 of a generation's numbers.
+// generations own n seconds, servers skip the fraction n / 2^30 of a generation's numbers.
 //
 // A new generation takes over the last generation's numbers, beginning at its own `from`. If no
 // server has issued any of these numbers, all issued identifiers keep their meaning.

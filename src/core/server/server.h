@@ -44,7 +44,7 @@
 namespace randflake {
 
 // If the wall clock has jumped ahead by more than this since the postmaster's start, the server
-// opens no window and waits for the operator. It could not take back a window in the far future.
+// opens no window. A window in the far future would make its node ids unusable until then.
 inline constexpr Seconds kMaxClockJump = 86400;
 
 // After a failed write or read, the server waits this long before it tries again.
@@ -122,8 +122,8 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// The postmaster keeps these fields when a backend's crash destroys shared memory. So after a crash
-// the server still knows of a promotion. It accepts a clock that has jumped only after a restart.
+// The postmaster keeps these fields when a backend's crash destroys shared memory. So the server
+// still knows of a promotion, and still measures jumps of the clock from `started_at`.
 struct PostmasterMemory {
     uint64_t machine_boot[2];  // see WriteRecord; set before the first MakeMemory
     bool started;
@@ -150,7 +150,7 @@ struct ServerMemory {
     uint64_t marked;    // the marker's value, unless a process outside this server moved it
     bool dirty;         // state.differs_from is not on disk yet
 
-    // What this start found on disk, and when a window of static node ids may open; see PlanStart.
+    // These are the arguments of PlanStart at this start, and two of its results.
     StateError found;
     WindowState found_state;
     Start start;
@@ -189,7 +189,7 @@ struct ReloadResult {
 };
 
 // A call marked with * may raise an error, which leaves this code by longjmp and releases the lock.
-// At these calls, ServerMemory is consistent, and no object here has a destructor.
+// So before each such call, ServerMemory is consistent, and no live object has a destructor.
 
 // The postmaster makes only these calls.
 template <typename Env>
@@ -292,7 +292,7 @@ public:
     }
 
     // At a clean stop, after the exit of all children, writes the exact end of a window of static
-    // node ids. `boot` is what the next start finds if PostgreSQL does not run in between.
+    // node ids. The next start finds the same `boot` unless PostgreSQL has run since.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -305,8 +305,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Another server that starts after this stop holds off by the tolerance of that time. So
-        // the proof ignores the earlier tolerances of this run.
+        // A server that starts after this stop holds off for the present tolerance or a later one.
+        // So the proof ignores the former tolerances of this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -337,7 +337,7 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        // A clock that was set back does not show how far other servers' clocks are ahead.
+        // If the clock was set back, other servers' clocks may still show the former, later time.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
@@ -920,7 +920,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // The directory's lock shows the next postmaster whether these processes still run.
+        // The next postmaster learns from the directory's lock whether these processes still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -967,8 +967,8 @@ private:
 
     // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
-    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory until the
-    // next write, and no window relies on it earlier. Returns false if there was no effect.
+    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory, and no
+    // window relies on it before the next write. Returns false if there was no effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);

@@ -21,8 +21,8 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// Returns the first second in which `ring` can differ from the ring of an entry that `ring` lacks.
-// In its own ring, the entry follows the last bound generation that begins earlier.
+// `ring` lacks an entry that begins at `from`. Returns the first second in which `ring` can differ
+// from the entry's ring, which has the entry after the bound generations that begin earlier.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -105,7 +105,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // Ignores the first secret, because the keys alone show whether it differs.
+        // The first secret needs no check, because the keys alone show whether it differs.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);
@@ -120,7 +120,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // The server does not know the refused entry's ring, unless its own ring has the entry.
+        // Restored values may be wrong, and it is unknown from which second on.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

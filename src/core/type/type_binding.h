@@ -13,8 +13,8 @@
 // decode identifiers of earlier seconds in the same way, so the server accepts values of these
 // seconds. It refuses later values. Values that stand for a second belong to the first generation.
 //
-// The server refuses an identifier as input if its generation cannot have begun by any server's
-// clock, because no server can have made such an identifier.
+// If an identifier's generation has not begun even by the fastest clock that a server may have, no
+// server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 
@@ -59,7 +59,7 @@ struct TypeBinding {
     Second differs_from;  // first second in which tables and ring differ, or kNoSecond
 };
 
-// `checks` is null if the session can read only the keys.
+// If `checks` is null, compares only the keys.
 TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         const KeyRows* checks) noexcept;
 

@@ -205,8 +205,9 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 
 // Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
 // the window was changing. `last_node` is the last node id that the slots may get. Loads the window
-// before and after the slot's word: if both are the same, the window was open in between. The only
-// exception is a window of another range of node ids with the same seconds.
+// before and after the slot's word. If both loads return the same window, this window was also open
+// when the word was loaded. The only exception: the server may have closed it and opened a window
+// of another range of node ids with the same seconds.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -226,10 +227,10 @@ struct SlotSet {
 template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
-// Opens the window `next`, and gives the slots of every set the node ids first_node, first_node +
-// 1, ... If a set's layout cannot hold the window and all node ids, its slots become empty. If no
-// layout can hold them, or if `next` starts before earliest(), closes the window and returns false.
-// Only one process may call this at a time. The node ids must never have had the window `next`.
+// Opens the window `next`. In every set, the slots get the node ids first_node, first_node + 1, ...
+// If a set's layout cannot hold the window and all node ids, its slots become empty. If no layout
+// can hold them, or if `next` starts before earliest(), closes the window and returns false. Only
+// one process may call this at a time. The node ids must never have had the window `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

@@ -114,7 +114,8 @@ enum class SecretsChange : uint8_t {
 
 // Decides whether a server may replace the ring `before` by the ring `after`. The server may have
 // issued identifiers of seconds before `end`. The secrets of these seconds must stay the same, and
-// later secrets may change. But entirely different secrets may replace a single secret.
+// later secrets may change. There is one exception: if `before` has only one secret, a ring without
+// this secret may replace it (kOther).
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
@@ -197,10 +198,10 @@ struct Stop {
 };
 
 // Describes one attempt to write the state. A run lasts from the creation of shared memory to its
-// end. It numbers its attempts from a random number on. Failed attempts count, because their state
-// may appear on disk later. When the state is durable, and before anything relies on it, the server
-// writes `mark` to the marker. While the marker shows `mark` or `follows`, everything in use relies
-// on this state or an earlier state.
+// end. The number of the run's first attempt is random, and each further attempt has the next
+// number. Failed attempts count, because their state may appear on disk later. When the state is
+// durable, and before anything relies on it, the server writes `mark` to the marker. While the
+// marker shows `mark` or `follows`, everything in use relies on this state or an earlier state.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -234,7 +235,8 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // A lease that starts when its holder asks ends at `lasts_until_ms`, and any other lease later.
+    // If a lease starts when its holder asks, it ends at `lasts_until_ms`. If it starts later, it
+    // ends later by the same time.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -250,7 +252,7 @@ struct Lease {
 // A holder has up to two leases: the open lease, whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses Linux' boot id, a lower-case UUID and a line break. Sets `boot` to zeros if malformed.
+// Parses Linux' boot id, a lower-case UUID and a line break. Any other text sets `boot` to zeros.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
@@ -373,8 +375,8 @@ struct Start {
 
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
-// from the present. If the wall clock was ahead at the start and set back since, the hold-off by
-// the wall clock counts from the present. This is safe, because other servers stopped earlier.
+// from the present. If the wall clock now shows an earlier time than at the start, its part of the
+// hold-off counts from the present. This is safe, because other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -386,7 +388,7 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// Returns WindowState::copied_at after a start at `now` that found `found` in the directory `own`.
+// Returns the copied_at of a start at `now` that read the state `found` in the directory `own`.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -394,23 +396,26 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
 // Without a proof (below), the hold-off lasts until the tolerated difference has passed since the
-// start by both the wall clock and the uptime. The wall clock makes the hold-off end after all
-// seconds that other servers used. The uptime makes it as long as other servers' proofs assume,
-// even if the wall clock is set. The operator may set the clock back after the hold-off. So until
-// another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
+// start by both the wall clock and the uptime. By the wall clock, the hold-off ends after all
+// seconds that other servers used. By the uptime, it has its full length even if the wall clock is
+// set, because other servers' proofs rely on this length. The operator may set the clock back after
+// the hold-off. So until another postmaster starts, no window begins before the hold-off's end
+// (WindowState::floor).
 //
-// A proof shows that no other server has used the node ids since this server's stop. Every other
-// server started after this stop and held off. So no other server has issued anything if less than
-// the tolerated difference passed between the stop and this start. The proof has these conditions:
+// A proof shows that no other server has used the node ids since this server's stop. Any other
+// server with these node ids started after this stop and held off first. So if less than the
+// tolerated difference passed between the stop and this start, no other server has issued an
+// identifier. The proof has these conditions:
 //
-// - The stop happened in this directory and this boot, and covers all configured node ids.
-// - The stop is the last write. If there was a later write, the disk was rolled back to this stop,
-//   and another run may have opened a window.
+// - The server stopped in this directory and this boot, with all node ids that are configured now.
+// - The stop wrote the state last. If the marker shows a later write, the disk was rolled back to
+//   this stop, and another run may have opened a window.
 // - PostgreSQL has not run here since the stop. A coordinator here could have leased the node ids.
-// - Both clocks show less than the difference, because a virtual machine's uptime omits pauses.
+// - Less than the tolerated difference has passed since the stop, by the wall clock and by the
+//   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
-// The tolerated difference may have changed over time. Of its values in the stopped run and since
-// this start, the proof uses the smallest, and the hold-off uses the largest.
+// The tolerated difference can change. The proof uses its smallest value at the stop and since this
+// start. The hold-off uses its largest value in the stopped run and since this start.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,
@@ -428,8 +433,8 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
 // Chooses another range at the second `now`, because the range `in_use` is ahead of the clock. Of
 // the ranges that may open a window now, returns the lowest unused range, or else the range used
-// longest ago. Returns `ranges.count` if no range may open. `earliest` has the first second at
-// which the slots allow a window of each range (generator.h).
+// longest ago. Returns `ranges.count` if no range may open. For each range, `earliest` contains the
+// first second at which the slots allow a window (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
@@ -442,10 +447,11 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // the state. The caller opens and extends no window until it has added the secrets.
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end
-// of this server. Other servers' identifiers set another bound. With static node ids, the secret
-// begins after the present plus the tolerated difference. With leased node ids, it begins at or
-// after the end of the last lease, because the coordinator grants no lease of later seconds under
-// another secret. So a server whose lease ended because it lacked the secret can still add it.
+// of this server. It must also begin after the seconds that other servers may have used. With
+// static node ids, it begins after the present plus the tolerated difference. With leased node ids,
+// it begins at or after the end of this server's last lease, because the coordinator grants no
+// lease of later seconds under another secret. So a server whose lease ended because it lacked a
+// secret can still add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
