@@ -2,9 +2,9 @@
 // type is as cheap as its 64-bit number. Only this file converts between types.
 //
 // The difference of two times is a duration in their unit. Code can add only a duration in the same
-// unit to a time. A plain number becomes a duration implicitly, because the other operand gives the
-// unit. A duration never converts implicitly to a number or to another unit. Packed words, layouts,
-// the file on disk and SQL values store times as plain numbers.
+// unit to a time. In `time + 5`, the number becomes a duration in the unit of `time`. A duration
+// never converts implicitly to a number or to another unit. Packed words, layouts, the file on disk
+// and SQL values store times as plain numbers.
 
 #pragma once
 

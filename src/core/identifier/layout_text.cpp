@@ -59,7 +59,7 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// A later epoch is read and written as a number, because <chrono> has no years beyond 32767.
+// The text of an epoch after this date is a number, because <chrono> has no years beyond 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // Reads [T]hh:mm[:ss[.fff]] as milliseconds of the day.

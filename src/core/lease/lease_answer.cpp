@@ -1,4 +1,4 @@
-// Judges the parts of an answer in libpq's order. The first wrong part decides the verdict.
+// Judges an answer part by part, as libpq returns it. The first wrong part decides the verdict.
 
 #include "core/lease/lease_answer.h"
 
@@ -75,8 +75,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field of an error contains a Unix second. The coordinator grants nothing before this
-// second, or the holder lacks a secret from this second on.
+// The column field of an error contains a Unix second. In an error about secrets, the holder lacks
+// a secret from this second on. In a refusal, the coordinator grants nothing before this second.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

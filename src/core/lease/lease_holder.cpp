@@ -7,7 +7,7 @@
 
 namespace randflake {
 
-// After a failure, the delay between attempts doubles from kFirstRetry to the longest delay.
+// After each failure, the delay before the next attempt doubles, from kFirstRetry up to kLastRetry.
 static constexpr Ms kFirstRetry = 250;
 static constexpr Ms kLastRetry = 4000;
 

@@ -8,20 +8,17 @@
 //   clock behind   keep and renew it; the window reaches only up to LatestEnd
 //   no answer      ask again, with growing delays; the leases stay as they are
 //
-// The local clock never makes the holder drop a lease.
-//
-// A lease permits the use of node ids up to its end. Server::Extend opens and extends windows
-// within the lease, as for static node ids.
+// The local clock never makes the holder drop a lease. A lease permits the use of node ids up to
+// its end. Server::Extend opens and extends windows within the lease, as for static node ids.
 //
 // A holder has at most two leases. The slots use the node ids of the open lease. The next lease
-// waits for its own start and for the end of the open lease. Windows follow each other in time
+// waits for its own start and the end of the open lease. Windows follow each other in time
 // (generator.h), and another coordinator may grant the same node ids. So a holder never leaves a
-// lease before the lease's end.
+// lease before its end.
 //
 // The holder is plain data in shared memory, which may be copied byte by byte. If all bytes are
 // zero, the holder has no leases. One process at a time changes the holder. The caller passes clock
-// readings and random numbers. A starting server may resume leases from disk (Resumes in
-// core/window/window_state.h).
+// readings and random numbers. A starting server may resume leases from disk (see Resumes).
 
 #pragma once
 
@@ -150,7 +147,8 @@ public:
     // node ids up to the lease's end. It may have used them until `used_until`. Up to the end of
     // `window`, it used only node ids of the open lease, so this use does not count.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Gives the next lease back as used up to its end, so that the coordinator keeps this end.
+    // Forgets the next lease and returns it, to be given back. Reports it as used up to its end, so
+    // that the coordinator does not shorten it.
     LeaseRelease DropNext() noexcept;
     // Forgets both leases and returns them, to be given back. `last` is the last second in which
     // the open lease was used, or kNotUsed.

@@ -1,4 +1,4 @@
-// Computes when a server may use its static node ids, which its own coordinators may have leased.
+// Computes when a server may use its static node ids, if coordinators in its databases leased them.
 //
 // A coordinator never leases or renews the static node ids of its own server. But if the server is
 // a promoted standby or a copy, or if its settings changed, a coordinator may have leased these
@@ -26,9 +26,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// Returns the mark that this coordinator would set if its first request came now, like
-// randflake_lease_share_pool(). Returns 0 for a coordinator created after the server's start,
-// because such a coordinator never leased the server's static node ids.
+// Returns the mark that randflake_lease_share_pool() would set if the coordinator received its
+// first request now. Returns 0 for a coordinator created after the server's start, because such a
+// coordinator never leased the server's static node ids.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;

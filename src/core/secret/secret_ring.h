@@ -1,6 +1,5 @@
 // Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
-// are never equal, and each identifier decodes to its number. Nothing in an identifier names its
-// secret.
+// are never equal, and each identifier decodes to its number. No identifier names its secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`, with an exception: the first
@@ -13,12 +12,11 @@
 //             server skips the number
 //   decode    the first generation that claims an identifier decrypts it
 //
-// The owner of an issued identifier's number claims the identifier, and no earlier generation does.
-// So the identifier decodes to its number, and two numbers never share an identifier. If earlier
-// generations own n seconds, servers skip the fraction n / 2^30 of a generation's numbers.
-//
-// A new generation takes over the last generation's numbers, beginning at its own `from`. If no
-// server has issued any of these numbers, all issued identifiers keep their meaning.
+// An issued identifier is claimed by the owner of its number and by no earlier generation. So it
+// decodes to its number, and two numbers never share an identifier. If earlier generations own n
+// seconds, servers skip the fraction n / 2^30 of a generation's numbers. A new generation takes
+// over the last generation's numbers, beginning at its own `from`. If no server has issued any of
+// these numbers, all issued identifiers keep their meaning.
 //
 // Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
 // encrypts a result again if it lies outside a domain. The ring skips the number instead, because
@@ -37,8 +35,7 @@
 
 namespace randflake {
 
-// The size of shared memory and of the state on disk grows with this number. The time of a call
-// depends on the number of generations in use.
+// The size of shared memory and of the state on disk grows with this number.
 inline constexpr int kMaxGenerations = 16;
 
 // A view of generations in the caller's memory. The caller may append to them. Cipher::from is the
@@ -118,7 +115,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false and leaves *raw alone if no generation claims `id`, so that no server made it.
+    // Returns false, with *raw unchanged, if no generation claims `id`. Then no server made `id`.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -171,7 +168,7 @@ static_assert(std::is_trivially_copyable_v<SecretRing>);
 
 // Reserves numbers, then reads the ring, then calls `use` with both. The server adds a generation
 // before it announces the window of the generation's numbers. So the ring contains the owner of the
-// numbers. A ring that is read before the reservation may lack it.
+// numbers. A ring that is read before the reservation may lack the owner.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();

@@ -726,7 +726,7 @@ private:
         env_.ShowRanges(memory().range, opens_at);
     }
 
-    // Returns the range to use if the range in use is too far ahead of the clock. Returns the
+    // Chooses a range to replace the range in use, which is too far ahead of the clock. Returns the
     // number of ranges if no range may open.
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
@@ -774,7 +774,7 @@ private:
     }
 
     // Continues under another range if the clock is behind the last used second by more than the
-    // tolerance. The window must be open, and its end not near. Returns false if this fails.
+    // tolerance. The window must be open, and must not end soon. Returns false on failure.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -859,7 +859,7 @@ private:
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
         // The state keeps only the leases that this start resumes. If this directory is a copy, the
-        // original may still use the other leases.
+        // server of the original may still use the other leases.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -897,7 +897,7 @@ private:
     }
 
     // If the tolerated difference of clocks has changed since the server read the state, plans the
-    // start again with the larger range.
+    // start again with the new extremes of this difference.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());

@@ -1,4 +1,5 @@
-// Decides which secrets a database's values of the type have, and what each use of a value needs.
+// Decides whether a database's values of type randflake belong to the server's secrets, and what
+// the server must do before it uses a value.
 //
 // A value depends on its own and all earlier generations (secret_ring.h). So a database needs an
 // entry for each generation up to the generation of its newest value. Two tables hold entries, in
@@ -110,8 +111,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// While ring and tables stay unchanged, a session can use values of seconds before the result
-// without reading the tables again.
+// Returns a second. A session can use values of earlier seconds without reading the tables again
+// while ring and tables stay unchanged.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

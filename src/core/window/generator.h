@@ -30,12 +30,11 @@
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow then stores is later than every former word of the slot.
 //
-// This order applies to each node id separately, because a slot's word contains the node id. A
-// server that uses several ranges of node ids in turn keeps the earliest second of each range. When
-// it returns to a range, the window may go back in time, but never to a former second of that
-// range. A Reserve that paused meanwhile fails, because the slot no longer has the word it loaded.
-//
-// kEmptySlot may repeat, because the generator reserves nothing from it.
+// Windows must be in this order only under the same node id, because a slot's word contains the
+// node id. A server with several ranges of node ids keeps the earliest second of each range's next
+// window. When it returns to a range, the window may go back in time, but never to a former second
+// of that range. A Reserve that paused meanwhile fails, because the slot no longer has the word it
+// loaded. kEmptySlot may repeat, because the generator reserves nothing from it.
 
 #pragma once
 
@@ -98,9 +97,8 @@ struct Reservation {
 
 // Computes the reservation that follows the slot's `word`: 1 to `wanted` numbers of one tick, or
 // none. If the clock is behind the slot's tick, the reservation continues in the slot's tick. So no
-// number repeats, and a small step back of the clock does no harm.
-//
-// The function is always inlined so that the compiler folds a constexpr layout away.
+// number repeats, and a small step back of the clock does no harm. The function is always inlined
+// so that the compiler folds a constexpr layout away.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              Tick now, Window window,
                                                              uint32_t wanted) noexcept {
@@ -272,8 +270,8 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 inline constexpr Second kNotUsed{-1};
 
 // Closes the window for all sets. Returns the last second in which a number was reserved in the
-// window, or kNotUsed. A concurrent compare-and-swap either came first and counts, or fails. Only
-// one process may call this or ChangeWindow at a time. `sets` must be the same as for ChangeWindow.
+// window, or kNotUsed. A concurrent compare-and-swap counts if it comes first, and fails otherwise.
+// Only one process may call this or ChangeWindow at a time, always with the same `sets`.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

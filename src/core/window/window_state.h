@@ -9,7 +9,7 @@
 // rolled back. The state does not show this. But each of these servers stopped before this server
 // started, and all clocks differ by less than the tolerated difference. So after a start, the
 // server opens no window until this difference has passed. This wait is the hold-off. The server
-// skips it if the state proves that no other server ran in between; see PlanStart.
+// skips it if the state proves that no other server ran since the last stop (PlanStart).
 
 #pragma once
 
@@ -114,8 +114,7 @@ enum class SecretsChange : uint8_t {
 
 // Decides whether a server may replace the ring `before` by the ring `after`. The server may have
 // issued identifiers of seconds before `end`. The secrets of these seconds must stay the same, and
-// later secrets may change. There is one exception: if `before` has only one secret, a ring without
-// this secret may replace it (kOther).
+// later secrets may change. But a ring that lacks the only secret of `before` may replace `before`.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
@@ -125,7 +124,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether its decoded
+// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether the decoded
 // number `raw` is certainly right. The first secret encrypts the numbers that represent seconds.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
@@ -163,7 +162,7 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The tolerated difference of clocks is a setting that can change. These are its extremes.
+// The tolerated difference of clocks is a setting that can change. SkewRange holds its extremes.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -235,8 +234,7 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // If a lease starts when its holder asks, it ends at `lasts_until_ms`. If it starts later, it
-    // ends later by the same time.
+    // A lease that starts when its holder asks ends at `lasts_until_ms`. Other leases end later.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -261,8 +259,8 @@ struct WindowState {
     SecretRecords secrets;  // of the server that wrote this state
     // A coordinator reported that this server lacks a secret from this second on; 0 if none did.
     Second differs_from;
-    // The tolerated difference since the start of the server that wrote this state. If the state
-    // has a stop, `smallest_ms` is the value at the stop.
+    // The extremes of the tolerated difference since the start of the server that wrote this state.
+    // If the state has a stop, `smallest_ms` is the value at the stop.
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
@@ -395,22 +393,20 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // after the written ends of its node ids, and after the hold-off. No window may open while the plan
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
-// Without a proof (below), the hold-off lasts until the tolerated difference has passed since the
-// start by both the wall clock and the uptime. By the wall clock, the hold-off ends after all
-// seconds that other servers used. By the uptime, it has its full length even if the wall clock is
-// set, because other servers' proofs rely on this length. The operator may set the clock back after
-// the hold-off. So until another postmaster starts, no window begins before the hold-off's end
-// (WindowState::floor).
+// Without a proof, the hold-off lasts until the tolerated difference has passed since the start by
+// both the wall clock and the uptime. By the wall clock, the hold-off ends after all seconds that
+// other servers used. By the uptime, it has the length on which other servers' proofs rely, even if
+// the wall clock is set. The operator may set the clock back after the hold-off. So until another
+// postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
-// A proof shows that no other server has used the node ids since this server's stop. Any other
-// server with these node ids started after this stop and held off first. So if less than the
-// tolerated difference passed between the stop and this start, no other server has issued an
-// identifier. The proof has these conditions:
+// A proof shows that no other server has used the node ids since the stop. Any other server started
+// after this stop and held off first. So if less than the tolerated difference passed between the
+// stop and this start, no other server has issued an identifier. The proof requires:
 //
 // - The server stopped in this directory and this boot, with all node ids that are configured now.
-// - The stop wrote the state last. If the marker shows a later write, the disk was rolled back to
-//   this stop, and another run may have opened a window.
-// - PostgreSQL has not run here since the stop. A coordinator here could have leased the node ids.
+// - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
+//   back to this stop, and another run may have opened a window.
+// - PostgreSQL has not run here since the stop. Otherwise a coordinator could have leased node ids.
 // - Less than the tolerated difference has passed since the stop, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
@@ -438,8 +434,9 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the first second for a lease's window of these node ids. The lease excludes other
-// servers. But this server may have used the node ids as static node ids while its clock was ahead.
+// Returns the first second in which a lease's window of these node ids may begin. No other server
+// uses a lease's node ids. But this server may have used them as static node ids while its clock
+// was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
@@ -447,11 +444,11 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // the state. The caller opens and extends no window until it has added the secrets.
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end
-// of this server. It must also begin after the seconds that other servers may have used. With
-// static node ids, it begins after the present plus the tolerated difference. With leased node ids,
-// it begins at or after the end of this server's last lease, because the coordinator grants no
-// lease of later seconds under another secret. So a server whose lease ended because it lacked a
-// secret can still add this secret.
+// of this server, and after all seconds that other servers may have used. With static node ids, it
+// begins after the present plus the tolerated difference. With leased node ids, it begins at or
+// after the end of this server's last lease, because the coordinator grants no lease of later
+// seconds under another secret. So a server whose lease ended for lack of a secret can still add
+// it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
