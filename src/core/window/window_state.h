@@ -399,9 +399,9 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // the wall clock is set. The operator may set the clock back after the hold-off. So until another
 // postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
-// A proof shows that no other server has used the node ids since the stop. Any other server started
-// after this stop and held off first. So if less than the tolerated difference passed between the
-// stop and this start, no other server has issued an identifier. The proof requires:
+// A proof shows that no other server has used the node ids since this server's stop. Any other
+// server started after this stop and held off. So if less than the tolerated difference passed
+// between the stop and this start, no other server issued an identifier. The proof requires:
 //
 // - The server stopped in this directory and this boot, with all node ids that are configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
@@ -434,9 +434,8 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the first second in which a lease's window of these node ids may begin. No other server
-// uses a lease's node ids. But this server may have used them as static node ids while its clock
-// was ahead.
+// Returns the earliest start of a lease's window of these node ids. No other server uses a lease's
+// node ids. But this server may have used them as static node ids while its clock was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
@@ -447,8 +446,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server, and after all seconds that other servers may have used. With static node ids, it
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of this server's last lease, because the coordinator grants no lease of later
-// seconds under another secret. So a server whose lease ended for lack of a secret can still add
-// it.
+// seconds under another secret. So a server whose lease ended for lack of a secret can add it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
