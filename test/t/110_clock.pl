@@ -155,7 +155,7 @@ is($era->{first}, $before->{last},
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
-# If the new time was wrong, the operator sets unused node ids. With the old ones, calls fail.
+# If the new time was wrong, the operator sets unused node ids. With the old node ids, calls fail.
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);
@@ -183,7 +183,7 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# In a new directory the server holds off beyond its start, unless its clock was ahead at the start.
+# If the clock was ahead at the start and set back since, the hold-off counts from the present.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

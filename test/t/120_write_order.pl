@@ -74,7 +74,7 @@ sub generates {
     return $era;
 }
 
-# The server's clock is ahead by this many seconds. The test never sets the clock back.
+# The server's clock is ahead by this many seconds. This number only grows.
 my $ahead = 0;
 
 sub let_window_end {
@@ -107,7 +107,7 @@ is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
 $node->safe_psql('postgres', 'SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
-# The clock was ahead before the restart, so this call waits until the clock reaches that time.
+# The server used a later second before the restart, so this call waits until that second ends.
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 

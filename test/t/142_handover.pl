@@ -34,8 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# With this max_clock_skew, a stop still counts as proof if a busy machine needs longer for the
-# restart than the usual skew. Other servers keep the usual skew, so that they hold off briefly.
+# A clean stop counts as proof for max_clock_skew. This value leaves time for a slow restart.
+# Other servers keep the usual skew, so that they hold off briefly.
 my $long = '300s';
 
 sub reload_with {

@@ -1,4 +1,4 @@
-# Makes requests to a coordinator fail, and checks messages. Only a clear answer counts as a grant.
+# Checks a server whose requests to its coordinator fail. Only a clear answer counts as a grant.
 
 use Randflake;
 use RandflakeImpostor;
@@ -101,7 +101,7 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Two unusual setups must work: the extension in another schema, and a warning at each connection.
+# Leasing must work with the extension in another schema, and if each connection gets a warning.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -203,7 +203,7 @@ for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
 log_has($holder, qr/could not (lease|renew the lease of) node ids: the coordinator did not answer in time/,
     'a silent host is in the log');
 
-# The coordinator commits the grant, but the proxy drops the answer: the server must have no lease.
+# The coordinator commits the grant, but the proxy drops the answer. The server must have no lease.
 $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);

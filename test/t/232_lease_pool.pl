@@ -188,7 +188,7 @@ told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
 
-# With 16 chunks and c classes, nothing is refused below (16 - c + 1) * 64 / c node ids in use.
+# With c classes, 16 chunks suffice while fewer than (16 - c + 1) * 64 / c node ids are in use.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
 sub bounds {
@@ -280,7 +280,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # Each entry: first node id and count of the pool, the server's own node ids, sizes of requests.
+    # An entry has the pool's first node id and count, the server's node ids, and request sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -333,7 +333,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # Each entry: function, piece of its code, replacement, check, usual result of the check if any.
+    # An entry has a function, a piece of its code, a replacement, a check, and its usual result.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -1,6 +1,6 @@
-# The server has used node ids beyond the end of its new lease, because its clock was ahead. Checks
-# that it gives this lease back as used, and leases other node ids. The simulation of a fleet tests
-# other changes between static and leased node ids.
+# While its clock was ahead, a server has used its static node ids for times after the end of its
+# new lease. Checks that the server gives this lease back as used, and leases other node ids. The
+# simulation of a fleet tests other changes between static and leased node ids.
 
 use Randflake;
 use RandflakeLease;

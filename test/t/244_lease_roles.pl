@@ -60,7 +60,7 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # The attacker and the holder belong to one role, which gives the attacker no rights.
+    # The attacker gains nothing by SET ROLE to a role whose members include the holder.
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
@@ -116,7 +116,7 @@ like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with
 my $again = $open->query_safe("ROLLBACK; $leases");
 ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
-# A lease has ended at the coordinator. Its holder renews it while another role wants its node id.
+# A holder renews a lease that has ended at the coordinator, while another role wants its node id.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
 my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }

@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# A session keeps its node id, so the server notices even a step back of the clock by one second.
+# Uses one session, because a step back by one second shows only in the slot that was just used.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');

@@ -1,4 +1,4 @@
-# Runs the blocks of docs/sharding.md on the servers that it names, and checks the page's claims.
+# Runs the blocks of docs/sharding.md on the servers that the page names, and checks its claims.
 
 use Docs;
 use Randflake;

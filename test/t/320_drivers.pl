@@ -12,7 +12,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# A serial key moves to identifiers and back. Then the table has the same dump as before.
+# Changes a serial key to identifiers and back. Then pg_dump prints the same table as before.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');

@@ -7,7 +7,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects each person in the first table whose column "does not learn" is not empty.
+# Collects the persons from those rows of the table that have text under "does not learn".
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -215,8 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expression of a view. If it contains an identifier as a constant,
-# it shows this identifier's fields. So a role that can make such a view can decode the identifier.
+# Every role can read the stored expression of a view. An identifier that is a constant in this
+# expression shows its fields. So a role that can make such a view can decode the identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));

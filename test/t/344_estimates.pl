@@ -5,7 +5,7 @@ use Randflake;
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# Each hour has 4,000 values, more of them near its start, and 300 extra copies of one of them.
+# Each hour has 4,000 values, most of them in its first half, and 300 extra copies of one value.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);

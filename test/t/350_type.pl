@@ -91,7 +91,7 @@ DROP TABLE copied;
 SQL
 }
 
-# Sends binary input of any length, such as the text that drivers send if they do not know the type.
+# Sends bytes as binary input. Some drivers that do not know the type send the text form like this.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);

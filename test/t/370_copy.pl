@@ -31,7 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Returns the bytes of WAL of a COPY: the smaller of two runs, as other processes write WAL too.
+# Runs a COPY twice. Returns the lower number of bytes of WAL, as other processes write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

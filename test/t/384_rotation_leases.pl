@@ -1,6 +1,6 @@
 # Changes the secret of servers that lease node ids. A server with the new secret continues. A
 # server without it stops when the secret begins, and resumes without a restart once it has the
-# secret. The coordinator may learn of a secret too late.
+# secret. If the coordinator learns of the secret too late, the servers stop until then.
 
 use Docs;
 use Randflake;

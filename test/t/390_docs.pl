@@ -113,8 +113,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that docs/troubleshooting.md contains each message without a hint. Skips messages that
-# consist mostly of conversions, because the page shows them with example values.
+# Checks that docs/troubleshooting.md contains each message without a hint. Skips messages with
+# little text beside conversions like %s, because the page shows them with example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
