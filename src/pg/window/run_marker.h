@@ -1,4 +1,4 @@
-// Keeps a mark of the state's last write in memory (WriteRecord in core/window/window_state.h).
+// Keeps in memory a mark of the state's last write (WriteRecord in core/window/window_state.h).
 
 #pragma once
 
