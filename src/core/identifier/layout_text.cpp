@@ -252,7 +252,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. A field without bits comes after its neighbor.
+    // Orders the fields from the top bit down. A field without bits follows the field at its shift.
     struct Entry {
         int shift, bits;
         const char* name;

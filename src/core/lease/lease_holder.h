@@ -115,8 +115,8 @@ public:
     // Returns the lease to give back unused after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
-    // LatestEnd, and is too late also by the clock that never steps, the lease keeps its end, and
-    // the holder does not renew it again.
+    // LatestEnd, and also too late by the clock that never steps, the lease keeps its end, and the
+    // holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;

@@ -26,7 +26,7 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Sets bit i if `generation`, which is not the last one, owns raw[i]. Calls of OwnerOf for each
+// Sets bit i if `generation`, which is not the last one, owns raw[i]. Calling OwnerOf for each
 // number would take longer than the decryption.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {

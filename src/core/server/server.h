@@ -158,7 +158,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. The slots allow a window of range i from the second
-    // earliest[i] on. For the range of an open window, Window::earliest() replaces this second.
+    // earliest[i] on. While a window is open, its range uses Window::earliest() instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -292,7 +292,7 @@ public:
     }
 
     // At a clean stop, after the exit of all children, writes the exact end of a window of static
-    // node ids. The next start finds the same `boot` unless PostgreSQL has run since.
+    // node ids. The next start finds the same `boot` unless PostgreSQL has run since this stop.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -394,7 +394,7 @@ public:
     // --- the worker that looks
 
     // Coordinators in this server's databases may have leased range i until free_at[i]. The state
-    // keeps this second as a written end, so even a proven start waits for it.
+    // keeps this second as a written end, so a later start waits for it, proven or not.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);

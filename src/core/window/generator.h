@@ -28,13 +28,13 @@
 // then would wrongly succeed. So ChangeWindow refuses a start before earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
-// word that ChangeWindow then stores is later than every former word of the slot.
+// word that ChangeWindow stores next is later than every former word of the slot.
 //
-// Windows must be in this order only under the same node id, because a slot's word contains the
-// node id. A server with several ranges of node ids keeps the earliest second of each range's next
-// window. When it returns to a range, the window may go back in time, but never to a former second
-// of that range. A Reserve that paused meanwhile fails, because the slot no longer has the word it
-// loaded. kEmptySlot may repeat, because the generator reserves nothing from it.
+// Windows must follow each other in time only under the same node id, because a slot's word
+// contains the node id. A server with several ranges of node ids keeps the earliest second of each
+// range's next window. When it returns to a range, the window may go back in time, but never to a
+// former second of that range. A Reserve that paused meanwhile fails, because the slot no longer
+// has the word it loaded. kEmptySlot may repeat, because the generator reserves nothing from it.
 
 #pragma once
 

@@ -373,8 +373,8 @@ struct Start {
 
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
-// from the present. If the wall clock now shows an earlier time than at the start, its part of the
-// hold-off counts from the present. This is safe, because other servers stopped before the start.
+// from the present. If the wall clock now shows an earlier time than at the start, sets wall_ms to
+// the present time. This is safe, because other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -394,10 +394,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
 // Without a proof, the hold-off lasts until the tolerated difference has passed since the start by
-// both the wall clock and the uptime. By the wall clock, the hold-off ends after all seconds that
-// other servers used. By the uptime, it has the length on which other servers' proofs rely, even if
-// the wall clock is set. The operator may set the clock back after the hold-off. So until another
-// postmaster starts, no window begins before the hold-off's end (WindowState::floor).
+// both the wall clock and the uptime. The wall clock ensures that the hold-off ends after all
+// seconds that other servers used. The uptime makes the hold-off last as long as other servers'
+// proofs assume, even if the clock is set. The operator may set the clock back later. So until
+// another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Any other
 // server started after this stop and held off. So if less than the tolerated difference passed
