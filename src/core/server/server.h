@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// AddSecrets publishes the new ring under the lock. Every window announced later is published under
-// a later lock. A process reads the ring after it reserves a number. So it encrypts the numbers of
-// such a window under the new ring.
+// AddSecrets publishes the new ring under the lock. So every window that is announced later is also
+// published later. A process reads the ring after it reserves a number. So it encrypts the numbers
+// of such a window under the new ring.
 
 #pragma once
 
