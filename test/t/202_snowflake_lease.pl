@@ -11,8 +11,8 @@ my @holders = map { start_holder($fleet, "holder$_", $coordinator, node_count =>
 load_on($fleet, $_) for @holders;
 sleep 1.5 * $RandflakeLease::duration;
 
-# A worker that stops gives its lease back, with the last second that the server used. The next
-# worker takes another lease. The other server may lease the returned node ids at once.
+# A worker that stops gives its lease back and reports the last second that the server used. The
+# next worker takes another lease. The other server may lease the returned node ids at once.
 for my $round (1 .. 3) {
     for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');

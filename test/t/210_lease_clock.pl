@@ -54,7 +54,7 @@ load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
 # If the coordinator's clock is behind, and a lease ends later than a new lease would, the
-# coordinator does not renew it. It grants no lease before the time of its own creation.
+# coordinator does not renew it. No lease begins before the creation of the extension.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');

@@ -128,7 +128,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# The other coordinator grants the same node ids as the former coordinator.
+# Moves the server between two coordinators that grant the same node ids.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -239,7 +239,7 @@ cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
 # If the wait for a synchronous standby is cancelled, the grant is committed, but a failover may
-# lose it. The server must notice even if the role suppresses warnings and waits for no standby.
+# lose it. The server must notice this, even if its role has settings against warnings and waits.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

@@ -14,7 +14,7 @@ $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . 
 my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
-# Replaces the file of settings, so that `more` of an earlier call ends.
+# Replaces the file of settings. The settings in `more` last until the next call.
 sub settings {
     my (%more) = @_;
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,

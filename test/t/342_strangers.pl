@@ -7,7 +7,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects the persons from those rows of the table that have text under "does not learn".
+# Collects the persons from those rows of the page's table that have text under "does not learn".
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
