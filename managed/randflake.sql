@@ -38,8 +38,8 @@
 -- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
 --    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
 --    its clock is less than 4 seconds behind the clock of the former server. The past is unknown on
---    a promoted standby. Even with synchronous replication it may lack the last positions, because
---    only sessions that moved the position wait for the standby. The past is also unknown if
+--    a promoted standby. Even a synchronous standby may lack the last positions, because only the
+--    session that moved the position waits for the standby. The past is also unknown if
 --    randflake_configure() gets a node id, makes sequences, or finds another server, database or
 --    timeline. If the secret is new, no node id has a past.
 --
@@ -57,9 +57,9 @@
 --
 -- A new version installs over an earlier one in one transaction. The script replaces functions,
 -- which keep their oids, and drops nothing. First it locks randflake_state. A call that waits for
--- its row continues in the old body of its function, but calls new functions. After the old body
+-- this lock continues in the old body of its function, but calls new functions. After the old body
 -- has read the row, it checks the number that randflake_format() returns. So a version that changes
--- the meaning of state or sequences rewrites the row by TRUNCATE, and returns another number.
+-- the meaning of state or sequences changes this number, and rewrites the row by TRUNCATE.
 --
 -- Security
 --
@@ -127,7 +127,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_sta
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
 -- the left branch, then x and y of the right branch. A round computes both branches at once. The
--- round adds only to words x, and masks carries into other words. A round key has four words, too.
+-- round adds only to words x. Masks stop carries into other words. A round key also has four words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -275,7 +275,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- The call checks the number before and after nextval: a session may open a second in between.
+    -- Checks the number again after nextval, because another session may have opened a second.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -484,8 +484,8 @@ $do$;
 
 -- The state machine
 
--- Returns texts that identify the server, the database and the timeline. They differ in clones,
--- branches and restored dumps, as far as SQL can see that.
+-- Returns texts that identify the server, the database and the timeline. A clone, branch or
+-- restored dump returns other texts, if SQL can see the difference.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -636,7 +636,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, only the session that gets the next full second moves it.
+        -- If the position is far behind, only a session whose nextval begins a second moves it.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -859,7 +859,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- This is the last second that sessions may have used. They used none under a new secret.
+        -- Sessions may have used seconds up to this one, but none if the secret is new.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -997,7 +997,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- Returns the identifier of `digits`. A message shows `all_`, the text form that has these digits.
+-- Returns the identifier of `digits`. Errors show `all_`, the text form that contains these digits.
 -- The function compares under collation "C", whatever the collation of the caller's column is.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1124,7 +1124,7 @@ END;
 
 -- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
 -- block revokes default privileges. It leaves objects of an earlier version as they are. Replacing
--- a view would wait for a session that has read the view and itself waits for randflake_state.
+-- a view would deadlock with a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

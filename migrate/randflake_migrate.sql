@@ -18,10 +18,10 @@
 --
 -- How columns change places while programs write (start)
 --
--- Each column gets a shadow column, whose name begins with new_. A trigger sets the shadow in every
--- row that a program writes, and fill() sets it in all other rows. Step 7 renames the column to
--- begin with old_, and gives its name to the shadow. Then triggers set the old column in new rows,
--- so undo() can exchange the columns back. Before step 7, undo() drops what the steps made.
+-- Each column gets a shadow column (new_…). A trigger sets the shadow in every row that a program
+-- writes, and fill() sets it in all other rows. Step 7 gives the column's name to the shadow, and
+-- renames the column (old_…). After step 7, triggers set the old column in new rows, so undo() can
+-- exchange the columns back. Before step 7, undo() drops what the steps made.
 --
 -- A shadow belongs to a number, not to a row, because references to a number remain when another
 -- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
@@ -29,7 +29,7 @@
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. Then the table's own indexes and keys include those of the partitions. A check
+-- programs write. From these it later makes the indexes and keys of the table itself. A check
 -- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
@@ -39,7 +39,7 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
 -- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (see as_owner). So do the functions that a move makes.
+-- parse the owner's text run as the owner (see as_owner), as do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -82,7 +82,7 @@ $$;
 
 -- Returns the columns that move. With `rows` = all, existing rows get new keys. With `rows` = new,
 -- they keep their keys. A column that already has identifiers keeps them, and can only move to the
--- type randflake. Partitions and inheriting tables follow their topmost table.
+-- type randflake. Partitions and inheriting tables move with their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
@@ -232,7 +232,7 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of objects in this schema. The role then has no CREATE on the schema.
+-- Makes a role the owner of objects in this schema. At the end, revokes CREATE on the schema.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -304,7 +304,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the name of the table and the function that map a key's old numbers to new numbers.
+-- Returns the common name of a table and a function: both map a key's old numbers to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -319,7 +319,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. Of the objects that depend on a table's row type, a changed column affects only columns.
+-- view. For a column, ignores objects that depend on the table's row type, except columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -365,7 +365,7 @@ $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
 -- each given column ("table.number"), OTHER for any other column, and CONST for any constant.
--- Result columns and UNION include the number of their query: ":resno 3/1", "{SETOPERATIONSTMT/1".
+-- Result columns and UNION appear with their query's number: ":resno 3/1", "{SETOPERATIONSTMT/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -555,7 +555,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of a partition's index below this index, because ALTER COLUMN TYPE changes it.
+-- Restores the name of the index of `rel` below `parent`. ALTER COLUMN TYPE has changed the name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -681,7 +681,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Returns blockers: names that the steps need, and privileges that owners of tables lack.
+-- Returns blockers, such as objects with names that the steps need, and owners without privileges.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -1103,7 +1103,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- A migration tool may use its own tables later in this transaction, with its own settings.
+    -- Resets settings, because a migration tool may later use its own tables in this transaction.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1196,7 +1196,7 @@ BEGIN
 END
 $$;
 
--- Marks the next step done. Raises an error for any other step, or if an earlier result is missing.
+-- Marks step `n` done. Raises an error if another step is next, or if a step's result is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1251,7 +1251,7 @@ BEGIN
 END
 $$;
 
--- Reserves an index's name before its build, because nothing shows who began an unfinished index.
+-- Reserves an index's name before its build, as an unfinished index does not show its origin.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1283,7 +1283,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
--- Makes the trigger that sets a column's shadow, and its functions. PostgreSQL runs triggers in the
+-- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in the
 -- order of their names: first the program's triggers, then those of references, then those of keys,
 -- which look for reserved shadows. p is the key r or refers to r. r has these functions:
 --   _kept     has shadows of numbers whose row left, or that a deferred reference used first
@@ -1335,7 +1335,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops what follow() made. A trigger goes with its function, so other triggers of its name stay.
+-- Drops what follow() made. CASCADE drops no trigger that calls another function.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1383,7 +1383,7 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- Triggers fill the rows that programs add after this, in every partition.
+            -- From now on, triggers fill the rows that programs add to any partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
@@ -1407,7 +1407,7 @@ END
 $$;
 
 -- Returns an index's definition with the shadows in place of the columns, as the text after ON
--- table. For this, PostgreSQL renames the columns in an empty copy of the table.
+-- table. Makes this index on an empty copy of the table, and renames the columns of the copy.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1470,8 +1470,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on shadows, and their names until step 7. `parent` is the partitioned table's
--- index to which an index belongs. Step 7 makes this parent from the indexes of the partitions.
+-- Returns the indexes on shadows, and their names until step 7. `parent` is the partitioned index
+-- above a partition's index. Step 7 makes the parent from the indexes of the partitions.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1498,8 +1498,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Returns the statements of step 7, which exchange all columns of a move. Before step 7, a later
--- call returns other statements only if the columns' dependents have changed.
+-- Returns the statements of step 7, which exchange all columns of a move. Until step 7 runs, each
+-- call returns the same statements, unless the columns' dependents change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);

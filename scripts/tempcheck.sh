@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Root makes files of other owners, named OWNER-MODE. The server's group may read these secrets.
+    # Root makes secrets of other owners, but of the server's group, in files named OWNER-MODE.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -135,8 +135,8 @@ run_regress() {
     fi
 }
 
-# Makes an initdb that copies a prepared cluster, because initdb takes a second of processor time.
-# PostgreSQL's test modules do this since version 16. Segments are small, because each copy has one.
+# Makes an initdb that copies a prepared cluster, because initdb takes a second of CPU time.
+# PostgreSQL's test modules do this since version 16. WAL segments are small, as each copy has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

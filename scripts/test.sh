@@ -63,7 +63,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# These tests are slow, and sanitizers or other processors show no new errors in them.
+# The sanitized and emulated stages skip these tests, which are slow and find nothing new there.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
@@ -90,8 +90,8 @@ server_tests() {
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # scripts/test_tools.sh has run, so a test with a missing driver fails. If npm reached no
-    # registry, tests of Node.js are skipped.
+    # scripts/test_tools.sh has installed the drivers, so a test fails if its driver is missing. If
+    # npm reached no registry, tests of Node.js are skipped.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }

@@ -71,7 +71,7 @@ ROLLBACK;
 
 -- A function with one more argument, which has a default, fits a call as well as the intended
 -- function. A role that may create objects in the extensions' schema makes such a function for each
--- of their functions. It skips internal functions, because it may not use their argument types.
+-- function of the extensions. It skips internal functions, whose argument types it may not use.
 CREATE ROLE regress_randflake_hostile;
 GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
 CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$

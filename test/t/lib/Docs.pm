@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# A test first calls read_document, and then block for each name. block returns the text of all
-# blocks of this name. At the end the test calls every_block_was_used.
+# A test first calls read_document, then `block` for each name, and at the end every_block_was_used.
+# `block` returns the text of all blocks of this name.
 my ($document, %texts, %unused);
 
 sub read_document {

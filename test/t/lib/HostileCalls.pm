@@ -1,4 +1,4 @@
-# Gives test/t/346_hostile.pl the SQL of a hostile user, which finds functions in the catalog.
+# Gives test/t/346_hostile.pl the SQL of a hostile user. The SQL finds functions in the catalog.
 
 package HostileCalls;
 

@@ -30,7 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks in a later second than at the last call, though this second may be in the future.
+# Stops the clocks one second after the true time or the last call's second, whichever is later.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {

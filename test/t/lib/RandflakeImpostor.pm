@@ -76,9 +76,9 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Sets how the impostor treats new connections, and cuts open ones. Each function gets a connection:
+# Cuts open connections, and serves new ones by these functions, whose argument is a connection:
 # - `startup` runs after the client's first message, and replaces the welcome.
-# - `answer` also gets a request's text, and sends what follows ParseComplete and BindComplete.
+# - `answer` also gets the request, and sends the messages after ParseComplete and BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

@@ -50,7 +50,7 @@ sub start_in_fleet {
     }
 }
 
-# Copies the template with these settings and the lines in `conf`. Starts it unless `start` is 0.
+# Copies the template, adds these settings and `conf`, and starts the copy unless `start` is 0.
 sub _copy_of_template {
     my ($fleet, $name, $settings, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name);

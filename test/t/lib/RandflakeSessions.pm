@@ -114,7 +114,7 @@ sub psql {
         $connection->{pg_bool_tf} = 1;
         $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
     } else {
-        # Does not try psql instead, because IPC::Run may die if psql cannot connect.
+        # Reports the error without psql: IPC::Run may die if psql cannot connect.
         @statements = ();
         $errors .= 'psql: error: ' . DBI->errstr;
         $status = 2;

@@ -17,7 +17,7 @@ my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
 # Starts the server. The two blocks make a database and its tables. If a recipe's tools are missing,
-# the recipe fails if RANDFLAKE_DRIVERS equals this word, and is skipped otherwise.
+# the recipe is skipped, or fails if RANDFLAKE_DRIVERS is `word`.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -28,7 +28,7 @@ sub start_recipes {
     return $node;
 }
 
-# Starts a server with this SQL instead of the library, for the following recipes.
+# Starts a server for the following recipes, which has this SQL in place of the library.
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
@@ -130,7 +130,7 @@ SQL
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` contains more files, by name.
-# - `after` contains commands that run last, for example to make the tables in the database "again".
+# - `after` contains commands that run last, for example to make tables in a database named "again".
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
