@@ -14,8 +14,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
 -- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
--- may have ended before the mark. After a takeover it also waits for twice max_clock_skew, because
--- its clock may be behind the former coordinator's clock. Leases stay apart if the former
+-- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
+-- this coordinator's clock may be behind the former one's. Leases stay apart if the former
 -- coordinator grants no more leases, and the operator sets never_leased and nothing_lost rightly.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
@@ -51,31 +51,31 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
 --   other chunk has a class, which is the size of its slots: a power of two. Requests are rounded
 --   up to a class. Each takes a slot of an open chunk of this class, or else of an empty chunk.
--- - Let `used` be the highest number of node ids in use at once, each lease rounded up to its
---   class. Let c be the number of requested classes, and m of chunks. A class takes another chunk
---   only when its chunks are full. So a class has at most used / 64 + 1 chunks. The coordinator
---   refuses a request only if no chunk is empty and all chunks of its class, at most (used - 1) /
---   64, are full. So the coordinator grants every request while c * used / 64 + c - 1 < m, which
---   means up to used = 64 * (m - c) / c. If requests have all sizes of 1 .. 64, c is 7.
+-- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to
+--   its class. Let c be the number of requested classes, and m the number of chunks. A class takes
+--   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
+--   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
+--   are full. These are at most (used - 1) / 64 chunks. So the coordinator grants every request
+--   while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1 .. 64, c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
 -- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
--- most the largest number of node ids that leases in force ever had. These also count as in use:
+-- most the largest number of node ids that leases in force had at one time. These also count:
 --
--- - chunks that open transactions have locked. After a rollback, a later grant frees the slots of
---   these chunks: every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
+--   frees the slots, because every 64th grant examines the next 64 node ids
 -- - static node ids of this server
--- - leases that cross the edges of chunks since a change of the pool
--- - for a day after a takeover, leases from before it that no holder has renewed.
+-- - leases that cross the edges of chunks because the pool has changed
+-- - for a day after a takeover, earlier leases that no holder has renewed.
 --
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
 -- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or if it needs more than 64
--- node ids. It then takes any gap, if possible a whole chunk, or refuses if none is large enough.
+-- node ids. It then takes a whole chunk or else another gap, and refuses if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -98,7 +98,7 @@ CREATE TABLE randflake_lease_pool (
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
     -- No lease begins before this Unix second: the largest "until" in randflake_lease_hold.
     high_water bigint NOT NULL DEFAULT 0,
-    -- Every holder must have the secrets with these fingerprints, in the format described above.
+    -- This text lists the secrets that every holder must have, in the format described above.
     secrets text,
     -- This text identifies the data directory, timeline, database and table that last changed the
     -- pool. If the coordinator that gets a request has another identity, the table may lack leases.
@@ -113,7 +113,7 @@ CREATE TABLE randflake_lease (
     role name NOT NULL DEFAULT SESSION_USER,
     -- The holder chooses this name, which operators read.
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
-    -- The holder chooses a random number, and another one after each restart.
+    -- The holder draws this random number for each acquisition.
     incarnation uuid NOT NULL,
     nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)), -- node ids
     span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)), -- Unix seconds
@@ -469,8 +469,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until these have more node ids than the class of `count`. Of
--- a lease with more than 64 node ids, a call frees only two chunks, to lock only part of the pool.
+-- Collects ended leases, oldest first, until these have more node ids than the class of `count`. If
+-- a lease has more than 64 node ids, a call frees two of its chunks, to lock only part of the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -478,7 +478,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- This grant examines the next 64 node ids, to finish the cleanup of earlier grants.
+    -- Every 64th grant examines 64 node ids from here on, to finish the cleanup of earlier grants.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -526,7 +526,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- A later grant collects the lease of a locked chunk. Every 64th grant collects it anyway.
+        -- Only every 64th grant collects a lease while one of its chunks is locked.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -570,7 +570,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null, and `free_at` is when to retry; null means soon.
+-- leases. If it finds none, `first` is null, and `free_at` has the time to retry, or null for soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -985,7 +985,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The default bounds refuse nothing, so under them the call needs no update and no sum.
+    -- The default bounds refuse nothing, so with them the call counts no grants and no node ids.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1118,7 +1118,7 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Another holder may have a later lease of these node ids, which a failover lost. If the former
+    -- A failover may have lost another holder's later lease of these node ids. If the former
     -- coordinator's clock was ahead, it granted that lease up to max_clock_skew early.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -1320,7 +1320,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- The new values may have applied when the events happened, so current waits cover them.
+    -- If a new value is larger, current waits use it, because it may have applied at the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
@@ -1517,7 +1517,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- Until the first request after a takeover starts the wait, the mark moves with the clock.
+    -- The first request after a takeover starts the wait. Until then, the mark follows the clock.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;

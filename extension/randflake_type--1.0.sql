@@ -11,7 +11,7 @@ COMMENT ON TYPE randflake_key_internal IS
 'not for users: the argument of a function that randflake_bind_secret() calls';
 REVOKE ALL ON TYPE randflake_key_internal FROM PUBLIC;
 
--- A value stores the raw number in time order. Input decrypts it and output encrypts it.
+-- Values store raw numbers and sort in the order of time. Input decrypts, and output encrypts.
 
 CREATE TYPE randflake;
 
