@@ -1,5 +1,5 @@
-// If ParseText accepts a text, FormatText must return the same text, in lower case and without
-// leading zeros. If it refuses a text, the reported error must be in the text. ParseTypeText may
+// If ParseText accepts a text, FormatText must return that text in lower case and without leading
+// zeros. If ParseText refuses a text, the text must have the reported error. ParseTypeText may
 // differ from ParseText only for decimal numbers.
 
 #include <charconv>

@@ -84,7 +84,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.secrets = found.secrets;
     if (start.secrets.count > 0)
         start.secrets.records[start.secrets.count - 1].fingerprint ^= other >> 2 & 1;
-    // Some values of `other` let the start follow the recorded stop, so its proof succeeds.
+    // For some values of `other`, the start follows the recorded stop, so the plan can be proven.
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);

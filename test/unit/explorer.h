@@ -40,7 +40,7 @@ struct Scenario {
 
     // If true, merges states whose calls behave alike from here on: two calls before the same
     // compare-and-swap, or a retry and a first attempt. This is valid because Reserve keeps nothing
-    // from a lost attempt. The test NothingMerged checks calls up to their second lost swap.
+    // from a lost attempt. The test NothingMerged follows each call up to its second lost swap.
     bool merge = true;
 };
 

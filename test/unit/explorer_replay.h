@@ -79,7 +79,7 @@ public:
         return replay.upcoming_;
     }
 
-    // performed() is the step's operation. The call stopped before the operation upcoming().
+    // performed() is the step's operation. upcoming() is the call's next operation.
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }

@@ -58,7 +58,7 @@ private:
     // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A site has one coordinator. `pool` contains the node ids that its operator wants.
+    // A site has one coordinator. Its operator wants it to lease the node ids in `pool`.
     struct Site {
         Cluster cluster;
         std::optional<NodeRange> pool;  // empty: the pool is closed
@@ -197,7 +197,8 @@ private:
         FailWrites(i);
     }
 
-    // After half of the failed writes, crashes the server later, and rolls it back to that write.
+    // After half of the failed writes, the server crashes later. It then restarts from a copy of
+    // its data directory that was made right after the failed write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -303,7 +304,7 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        // `other` may be a hard-linked copy of this server, and may have resumed its lease.
+        // `other` may be a hard-linked copy that has resumed this server's lease.
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;

@@ -15,7 +15,7 @@
 namespace randflake::simulation {
 namespace {
 
-// The layout holds the seconds of a schedule and of clocks that are ahead, and node ids for all
+// The layout has seconds for a schedule and for clocks that are ahead, and node ids for all
 // servers. A second has so few numbers that servers use them up.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 

@@ -257,7 +257,7 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(kTwitter.Unpack(server.snowflake[i].load()),
                   (Fields{kWindowStart - 1, 40 + i, 4095}));
     }
-    // Twitter's layout lacks node id 1024, so this window opens for none of its slots.
+    // Twitter's layout lacks node id 1024, so this window opens in none of that layout's slots.
     EXPECT_TRUE(server.Change(1022, {200, 300}));
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMax));

@@ -118,7 +118,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value changes no setting. A change of only the first node id keeps the last one.
+    // A missing value changes no setting. If only first_node_id changes, the last node id stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -146,8 +146,8 @@ public:
             HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
     }
 
-    // Returns whether `identity` is a promoted standby of `former`: both have the same system
-    // identifier, and the timeline, which is in the lowest bits, is the next one.
+    // Returns whether `identity` is a promoted standby of `former`: it has the same system
+    // identifier and the next timeline. The lowest bits of an identity are its timeline.
     bool Promoted(uint64_t former, uint64_t identity) const {
         return former != kNone && former >> 32 == identity >> 32 &&
                (rules_.promoted_once
@@ -301,7 +301,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // If a later lease has one of these node ids, each of them may have been leased again.
+        // A later lease of any of these node ids shows that this lease has ended.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
@@ -571,7 +571,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool, which returns the mark. `make` accepts an unused pool.
+    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only with `make`.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

@@ -107,7 +107,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes why a server may lose a grant. LoseAll does so for all servers with this name.
+    // Notes why a server may lose a grant. LoseAll notes it for all grants of the server `name`.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -119,7 +119,7 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
     // server has used the second, and no other running server has a grant of it. With `leases`,
-    // this server, or an earlier start of it that has ended, must also have a grant of the second.
+    // a grant of the second must also belong to this server or to an ended start of this server.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -162,7 +162,7 @@ public:
         });
     }
 
-    // Checks a holder's claim that nobody has used these seconds under its lease.
+    // Checks a holder's claim that these seconds of its lease are unused.
     void Unused(int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         for (int64_t node = first_node; node < first_node + nodes; node++)
             for (int64_t second = start; second < end; second++)

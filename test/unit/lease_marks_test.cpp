@@ -1,5 +1,5 @@
-// Checks the mark, before which a coordinator grants nothing, after every order of changes of the
-// pool. The model's mark must be the earliest safe mark, and must be wrong if a rule is left out.
+// Checks the mark after every order of changes of the pool. A coordinator grants nothing before its
+// mark. The mark must be the earliest safe one. If the model lacks a rule, some mark must be wrong.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct Unknown {
     bool leases = true;                               // false: only servers' static node ids
     bool clearable = false;  // by the operator, who says that nothing was lost
 
-    // Returns the end of this use by the formula at the function randflake_lease_hold.
+    // Returns when this use ends. The column randflake_lease_hold.until has the same formula.
     int64_t Until() const {
         if (!since)
             return 0;

@@ -4,12 +4,12 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// `orders` prints one trace for each first change, from number 1000 on. Each step is a COPY line:
+// `orders` prints a trace for each first change, with seeds from 1000 on. Each step is a COPY line:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
 // Times are Unix seconds. Arguments are a text array, and the answer, after the arrow, is a bigint
-// array. Missing values are null. "lacking from" is the start of a secret that the holder lacks:
+// array. Missing values are null. "lacking from" is the start of a secret that the holder lacks.
 //
 //   create                                                       a new extension
 //   serve          first node id, node ids of the server itself
@@ -282,7 +282,7 @@ private:
         Put(dump ? "dump" : "restore", true, argument);
     }
 
-    // Changes the identity to another data directory, or to a promoted standby.
+    // Changes the identity to that of another data directory, or of a promoted standby.
     void TakeOver(bool promoted) {
         identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
         identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
@@ -384,7 +384,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // If the mark is near the clock, the holder names the second before the mark.
+            // If the mark is near the clock, the holder names an end near the mark.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
@@ -472,7 +472,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // Returns a second for a secret near the limits of the rules about secrets.
+    // Returns the first second of a secret. It is near a limit of the rules about secrets.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),

@@ -7,7 +7,7 @@ set -euo pipefail
 export filter=$1 shards=$2
 shift 2
 
-# Prints how many tests of PROGRAM match FILTER: count FILTER PROGRAM.
+# count FILTER PROGRAM: prints how many tests of PROGRAM match FILTER.
 count() {
     # shellcheck disable=SC2086  # LISTER holds several words
     $LISTER "$2" --gtest_list_tests --gtest_filter="$1" | grep -c '^  ' || true

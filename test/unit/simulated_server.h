@@ -551,7 +551,7 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // After a change of the skew, the server plans again. These mutants ignore new results.
+        // The server plans again after a new skew. These mutants drop the new floor or hold-off.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&

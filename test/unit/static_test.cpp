@@ -66,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// These functions have the names of decisions. Server must call the decisions in their place.
+// These members have the names of decisions. Server must call the decisions, not these members.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

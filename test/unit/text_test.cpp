@@ -69,7 +69,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// The parser refuses decimal numbers of every length except the full text form's length.
+// The type's parser refuses each decimal number that is shorter than the full 13 digits.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;
@@ -86,7 +86,7 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Both parsers read the output, and no output looks like a short decimal number.
+// Both parsers read the text of FormatType, and no such text looks like a short decimal number.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;

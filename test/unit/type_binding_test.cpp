@@ -1,4 +1,4 @@
-// Tests which secrets a database must have on record for a use of the type, and what happens next.
+// Tests which step a use of the type needs next, given the secrets that the database has on record.
 
 #include "core/type/type_binding.h"
 
@@ -173,7 +173,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". `second` is 0 for values that stand for a second.
+// The ring is "A B100 C200". A second's lowest number stands for the second, and has `second` 0.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {

@@ -1,4 +1,4 @@
-// Tests the window file: its bytes, its ends of node ranges, and plans of starts and reloads.
+// Tests the window file's bytes and ends of node ranges, and the plans of starts and reloads.
 
 #include <gtest/gtest.h>
 
@@ -267,7 +267,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // A range without node ids begins at UINT32_MAX, and overlaps no other.
+                    // If no node id is set, the range begins at UINT32_MAX, and overlaps no other.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
