@@ -43,8 +43,8 @@
 --    randflake_configure() gets a node id, makes sequences, or finds another server, database or
 --    timeline. If the secret is new, no node id has a past.
 --
--- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
--- Rollbacks, isolation levels and snapshots change no sequence. If randflake_configure() rolls
+-- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock. Values
+-- of sequences ignore rollbacks, isolation levels and snapshots. If randflake_configure() rolls
 -- back, the sequences that it made are gone, and the next call also begins 64 seconds ahead. The
 -- function changes randflake_state by TRUNCATE, which waits for all transactions that have read the
 -- row, and hides it from older snapshots. Only this function calls setval for the logged sequences.
@@ -521,7 +521,7 @@ BEGIN
 END
 $$;
 
--- If this database makes no identifiers, returns the error that says why. Otherwise, state is NULL.
+-- If this database cannot make identifiers, returns the error for this. Otherwise, state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -279,7 +279,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), quote_ident(current_user)::regrole)
 $$;
 
--- Raises an error if the statements run as a role other than `mover`, or if a table has changed.
+-- Raises an error if the current role is not `mover`, or if a table has another name or owner.
 CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1597,7 +1597,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
 $$;
 
--- Raises an error if the dependents of the tables have changed since these statements were printed.
+-- Raises an error if the tables' dependents have changed since the calling statements were printed.
 CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

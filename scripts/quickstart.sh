@@ -105,7 +105,7 @@ INSERT INTO item (session, n) SELECT :client_id, n FROM generate_series(1, $((ro
 END
 }
 
-# Decodes every row, and fails if an identifier or its content repeats.
+# Decodes all identifiers, and fails if two have the same time, node id and sequence.
 show_table() {
     query -v rows=$rows -v partitions=$partitions <<'END' | sed 's/^./    &/'
 \echo '\nAll rows, decoded with the secret'

@@ -145,8 +145,8 @@ sub crash_server {
 
 # --- eras --------------------------------------------------------------------------------------
 
-# Adds these files as an era. Returns how many identifiers there are, their first and last second
-# since their epoch, how many lie in the last second, and the sorted node ids as text.
+# Adds these files as an era. Returns the number of identifiers, the first and last second since
+# their epoch, the number in the last second, and the sorted node ids as text.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};

@@ -1,8 +1,8 @@
 # Runs SQL faster than PostgreSQL::Test::Cluster, which starts psql for each call and so takes four
-# times as long. This module replaces `psql` (hence `safe_psql`) and `poll_query_until`, and sends
-# SQL to the server through DBD::Pg. Each call still has its own session, and each statement its own
-# transaction. Results and errors look like psql's output, but errors have no line numbers, and a
-# statement on a table with rules may print another result. SQL that needs psql runs in psql.
+# times as long. This module replaces `psql`, which `safe_psql` calls, and `poll_query_until`. It
+# sends SQL to the server through DBD::Pg. Each call still has its own session, and each statement
+# its own transaction. Results and errors look like psql's output, but errors have no line numbers,
+# and a statement on a table with rules may print another result. SQL that needs psql runs in psql.
 
 package RandflakeSessions;
 
