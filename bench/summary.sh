@@ -16,7 +16,7 @@ function quantile(values, n, q,    position, below) {
     below = int(position)
     return values[below] + (below < n ? (position - below) * (values[below + 1] - values[below]) : 0)
 }
-# Returns the number with four digits, without an exponent.
+# Rounds the number to four digits, but keeps all digits before the decimal point.
 function digits(number) {
     return sprintf(number >= 1000 ? "%.0f" : "%.4g", number)
 }

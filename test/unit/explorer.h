@@ -38,9 +38,9 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls behave alike from here on: two calls before the same
-    // compare-and-swap, or a retry and a first attempt. This is valid because Reserve keeps nothing
-    // from a lost attempt. The test NothingMerged follows each call up to its second lost swap.
+    // If true, merges states whose calls behave alike from here on. Two calls do so before the same
+    // compare-and-swap. A retry behaves like a first attempt, because Reserve keeps nothing from a
+    // lost attempt. The test NothingMerged follows each call up to its second lost swap.
     bool merge = true;
 };
 

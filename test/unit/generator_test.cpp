@@ -109,7 +109,7 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
     ExpectRefused(Outcome::kClockBeforeEpoch,
                   {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
-    // The outcome is the same if the window ends after the layout's last second.
+    // Reserve refuses a clock after the layout's last second, even if the window ends later.
     ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
                                             {w(120, 7, 5), INT64_MAX, kLast},
                                             {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
@@ -123,7 +123,7 @@ TEST(NextReservation, Refuses) {
                                            {w(90, 7, kMax), 99},
                                            {w(90, 7, 5), 90},
                                            {w(99, 7, kMax - 1), 99}});
-    // A slot whose word is past the window's end cannot reserve, whatever the clock shows.
+    // In the last case, the slot's word is past the window's end, so the clock does not matter.
     ExpectRefused(
         Outcome::kWindowEnded,
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});

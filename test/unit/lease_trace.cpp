@@ -119,7 +119,7 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // In three of four traces the coordinator was created long ago.
+        // One of four traces declares the new pool never leased. Most others let time pass first.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
