@@ -64,8 +64,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
 -- most the largest number of node ids that leases in force had at one time. These also count:
 --
--- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
---   frees the slots, because every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. After a rollback, a later grant frees the slots of
+--   leases that the transaction collected, because every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
 -- - for a day after a takeover, earlier leases that no holder has renewed.
@@ -554,7 +554,7 @@ BEGIN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
         -- All of these leases must have ended. The lock keeps a holder whose clock is behind from
-        -- renewing such a lease. A lease that reaches into other chunks stays.
+        -- renewing such a lease. A lease that reaches beyond `chosen` stays in the table.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -800,8 +800,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
--- by its constraint field. Its column field contains the start of the first secret that the holder
--- lacks. The holder may lease up to this second, unless its first secret differs.
+-- by its constraint field. Its column field has the start of the first secret that the holder
+-- lacks, if any. The holder may lease seconds before the time of the first entry that differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -1219,7 +1219,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- Moves this second back to the lease's new end, so that a later grant collects the lease.
+        -- Lowers this sequence to the lease's new end, so that a later grant collects the lease.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
