@@ -21,8 +21,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
 --
--- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. A
---   change of the pool takes EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
+-- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. The
+--   changes of the pool take EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
 --   the first grant. So secrets, limits and the mark stay the same until a request commits. A
 --   session gets EXCLUSIVE within little more than 20 seconds.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
@@ -291,7 +291,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Returns when this coordinator took over from the former one. This is the time of the first call
--- that saw another identity in the pool, or of the last grant in the table if that is later.
+-- that saw another identity in the pool, or of the table's last grant if this grant is later.
 -- Without a pool, it is the time of the extension's creation in this database, because a copy of
 -- the database may have granted leases that this one lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
