@@ -56,7 +56,7 @@ ALWAYS_INLINE void RotateLeft(Words<16>& v) {
 }
 #endif
 
-// In each lane, exchanges the upper half of the number in `low` and the lower half in `high`.
+// In each lane, exchanges the upper half of `low` with the lower half of `high`.
 template <typename Number, int Bytes>
 // NOLINTNEXTLINE(bugprone-easily-swappable-parameters): low and high, as the operation has it
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
@@ -126,7 +126,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// In each lane, adds the lowest word of `base` and `carry`. The new carry replaces `carry`.
+// In each lane, sets `sum` to the lowest word of `base` plus `carry`, and `carry` to the new carry.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);

@@ -22,7 +22,7 @@ namespace randflake {
 
 inline constexpr int kFeistelRounds = 10;  // even
 
-// Tests enumerate small domains with narrower halves.
+// Tests use narrower halves to enumerate small domains.
 template <int LeftBits, int RightBits>
 struct Feistel {
     static_assert(LeftBits >= 1 && LeftBits <= 32 && RightBits >= 1 && RightBits <= 32);

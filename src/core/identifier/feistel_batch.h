@@ -84,7 +84,7 @@ ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     RotateLeft<32>(s.v2);
 }
 
-// Sets the state before the rounds of the message, which is one word.
+// Sets `s` to the state in which the message's rounds begin. The message is one word.
 template <int Bytes>
 ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
                          State<Bytes>& s) {

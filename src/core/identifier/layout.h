@@ -107,7 +107,7 @@ struct Layout {
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // Returns an instant's tick. It is negative before the epoch, and can exceed max_timestamp().
+    // Returns an instant's tick, which is negative before the epoch and can exceed max_timestamp().
     constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
         return {unit == 1 ? since : FloorDivide(since, unit)};

@@ -1,4 +1,4 @@
-// Parses a description piece by piece. An error names the wrong piece.
+// Parses a description piece by piece. An error has the position of the invalid piece.
 
 #include "core/identifier/layout_text.h"
 
@@ -252,7 +252,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. A field without bits follows the field at its shift.
+    // Orders the fields from the top bit down. At equal shifts, a field without bits comes last.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -42,8 +42,8 @@ struct LeaseTerms {
     Ms skew;
 };
 
-// Returns the latest end of a window that a holder may open or extend when its clock shows `now`.
-// This limits what a wrong coordinator can do, because a holder cannot lower an end on disk.
+// Returns the latest end to which a holder may open or extend a window when its clock shows `now`.
+// This limits the damage by a wrong coordinator, because a holder cannot lower an end on disk.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;

@@ -22,8 +22,8 @@ bool ReadInteger(const char* text, size_t length, int64_t* value) {
     return read_to == text + length && error == std::errc{};
 }
 
-// Reads a Unix second and converts it to the server's seconds. Returns 0 if `text` is null or no
-// number, or if the result is not in 1 .. latest.
+// Reads a Unix second and converts it to the server's seconds. Returns 0 if `text` is null or not
+// a number, or if the result is not in 1 .. latest.
 Second ReadSecond(const char* text, Second latest) {
     UnixSecond second{};
     const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second.count) &&

@@ -27,8 +27,8 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // If true, the last column has the second at which the first secret that the holder lacks
-    // begins. If the holder lacks no secret, this column is null.
+    // If true, the last column contains the start of the first secret that the holder lacks, or
+    // null if the holder lacks none.
     bool tells_of_secrets;
 };
 

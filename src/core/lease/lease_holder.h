@@ -61,7 +61,7 @@ enum class LeaseOutcome : uint8_t {
     kTooLong,    // the holder does not take a lease that ends too late; ask again later
     kBehind,     // like kGood, but the lease ends late, because this server's clock is behind
     kReplace,    // the lease cannot be renewed; acquire another at once
-    kNothing,    // nothing has changed; ask again later
+    kNothing,    // the leases stay as they are; ask again later
     kNotAwaited  // the answer matches no pending request; nothing has changed
 };
 
@@ -112,7 +112,7 @@ public:
     // is longer than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
-    // Returns the lease to give back unused after kTooLong.
+    // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
     // LatestEnd, and also too late by the clock that never steps, the lease keeps its end, and the
@@ -144,8 +144,8 @@ public:
     // `earliest` is not before the end of the open lease or of the last window.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if the next lease is useless, because this directory may have used the lease's
-    // node ids up to the lease's end. It may have used them until `used_until`. Up to the end of
-    // `window`, it used only node ids of the open lease, so this use does not count.
+    // node ids until `used_until`, and the lease ends by then. A use that ended with `window` or
+    // earlier does not count, because it was under the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it, to be given back. Reports it as used up to its end, so
     // that the coordinator does not shorten it.

@@ -12,7 +12,7 @@
 
 namespace randflake {
 
-// Holds what the worker reads in a coordinator's tables. Without a pool, fields have defaults.
+// Holds what the worker reads in a coordinator's tables. Without a pool, the fields have defaults.
 struct PoolSeen {
     bool configured;  // there is a pool
     bool same;        // this coordinator changed the pool last

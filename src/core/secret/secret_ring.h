@@ -14,9 +14,9 @@
 //
 // An issued identifier is claimed by the owner of its number and by no earlier generation. So it
 // decodes to its number, and two numbers never share an identifier. If earlier generations own n
-// seconds, servers skip the fraction n / 2^30 of a generation's numbers. A new generation takes
-// over the last generation's numbers, beginning at its own `from`. If no server has issued any of
-// these numbers, all issued identifiers keep their meaning.
+// seconds, servers skip on average at most the fraction n / 2^30 of a generation's numbers (see
+// ShareLeft). A new generation takes over the last generation's numbers, beginning at its own
+// `from`. If no server has issued any of these numbers, all issued identifiers keep their meaning.
 //
 // Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
 // encrypts a result again if it lies outside a domain. The ring skips the number instead, because
@@ -177,8 +177,8 @@ template <typename Reserve, typename ReadRing, typename Use>
 }
 
 // Sets ids[i] to the identifier of the raw number first + i, for i in 0 .. count - 1, where 1 <=
-// count <= kBatchLength. If servers skip that number, bit i of the result is 1. All numbers have
-// the same owner. The call may overwrite all of `ids`.
+// count <= kBatchLength. Bit i of the result is 1 if servers skip the number first + i. All numbers
+// must have the same owner. The call may overwrite all of `ids`.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,

@@ -13,7 +13,7 @@
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
 // because these are atomic. For the leases, they read a copy (ShowLeases).
 //
-// Each write stores the whole state, then moves the marker. Until then, no process relies on it.
+// Each write stores the whole state, then the marker. Only then may a process rely on this state.
 //
 //   EnsureLoaded, once   read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// AddSecrets publishes the new ring under the lock. So every window that is announced later is also
-// published later. A process reads the ring after it reserves a number. So it encrypts the numbers
-// of such a window under the new ring.
+// AddSecrets publishes the new ring under the lock. So a window that is announced after the ring is
+// also published after the ring. A process reads the ring after it reserves a number. So it
+// encrypts the numbers of such a window under the new ring.
 
 #pragma once
 
@@ -44,7 +44,7 @@
 namespace randflake {
 
 // If the wall clock has jumped ahead by more than this since the postmaster's start, the server
-// opens no window. A window in the far future would make its node ids unusable until then.
+// opens no window and waits for the operator, because a window makes earlier seconds unusable.
 inline constexpr Seconds kMaxClockJump = 86400;
 
 // After a failed write or read, the server waits this long before it tries again.
@@ -197,13 +197,13 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     typename Env::Decisions;
     { env.memory() } -> std::same_as<ServerMemory<HolderOf<Env>>&>;
     { env.window().load() } -> std::same_as<uint64_t>;
-    // Calls its argument with a SlotSet for each layout of numbers.
+    // Calls its argument with the SlotSets of all layouts.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
     // Return the tolerated difference of clocks, and its extremes since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
-    // * Reports a failure and then returns false.
+    // * If the write fails, reports this and returns false.
     { env.WriteState(state) } -> std::same_as<bool>;
     // * Writes *mark to the marker. If the write fails, removes the marker and sets *mark to 0.
     // Returns false if the removal fails too.
@@ -234,7 +234,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Terms() } -> std::same_as<LeaseTerms>;  // duration and skew of leases
     { env.Generates() } -> std::same_as<bool>;    // out of recovery, and with node ids
 
-    // * Both reads report a failure and then return false.
+    // * If a read fails, it reports this and returns false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
     // Reads without creating files.
@@ -269,7 +269,7 @@ public:
 
     // --- the postmaster
 
-    // Initializes new memory. `boot` is as in Stop. A postmaster of leased node ids locks the
+    // Initializes new memory. For `boot`, see Stop::boot. A postmaster of leased node ids locks the
     // directory before its first child exists, because all children inherit this lock.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
@@ -305,8 +305,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // A server that starts after this stop holds off for the present tolerance or a later one.
-        // So the proof ignores the former tolerances of this run.
+        // A server that starts after this stop holds off for the tolerance that is set now or
+        // later. So the proof ignores tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -394,7 +394,7 @@ public:
     // --- the worker that looks
 
     // Coordinators in this server's databases may have leased range i until free_at[i]. The state
-    // keeps this second as a written end, so a later start waits for it, proven or not.
+    // keeps this second as a written end, so every later start waits for it, even a proven start.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -774,7 +774,7 @@ private:
     }
 
     // Continues under another range if the clock is behind the last used second by more than the
-    // tolerance. The window must be open, and must not end soon. Returns false on failure.
+    // tolerance. The window must be open and end after `now` + 1. Returns false on failure.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -870,7 +870,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // A report that the coordinator made before this read is newer than the state.
+        // If a coordinator's report arrived before this read, it is newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -967,8 +967,8 @@ private:
 
     // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
-    // window or a removal (`kStrikes`) has no effect. Any other change stays in memory, and no
-    // window relies on it before the next write. Returns false if there was no effect.
+    // window or a removal of a lease (`kStrikes`) has no effect. Any other change stays in memory,
+    // and no window relies on it before the next write. Returns false if there was no effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);

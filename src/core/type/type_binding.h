@@ -10,11 +10,11 @@
 //   checks   the same entries. A restore loads both tables. If a server lacks an entry's secret,
 //            its table of keys accepts the entry, and its table of checks refuses the entry.
 //
-// If the ring lacks an entry, the ring and the entry's ring are equal up to some second. Both rings
-// decode identifiers of earlier seconds in the same way, so the server accepts values of these
-// seconds. It refuses later values. Values that stand for a second belong to the first generation.
+// If the ring lacks an entry, the entry belongs to another ring. The two rings are equal up to some
+// second, and decode identifiers of earlier seconds in the same way. So the server accepts only
+// values of earlier seconds. Values that stand for a second belong to the first generation.
 //
-// If an identifier's generation has not begun even by the fastest clock that a server may have, no
+// If an identifier's generation has not begun by any clock within the tolerated difference, no
 // server can have made the identifier. So the server refuses it as input.
 
 #pragma once
@@ -49,7 +49,7 @@ struct KeyRows {
 
 enum class KeyDifference : uint8_t {
     kNone,
-    kOther,      // the keys have an entry that the ring lacks
+    kOther,      // the keys have an entry that the ring lacks, or an unreadable row
     kUnchecked,  // the checks refused an entry of the keys, so earlier input may have wrong values
 };
 
@@ -111,8 +111,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns a second. A session can use values of earlier seconds without reading the tables again
-// while ring and tables stay unchanged.
+// Returns a second. As long as ring and tables stay unchanged, a session can use values of earlier
+// seconds without reading the tables again.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

@@ -154,13 +154,13 @@ struct Reservation {
     return reservation;
 }
 
-// Returns whether the server should extend the window, because its last second has begun.
+// Returns whether the window's last second has begun. The server should then extend the window.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Returns whether the clock is more than `skew` behind the reserved tick. Without a reservation,
-// compares the clock with the slot's tick or window. The server may then use another range.
+// Returns whether the clock is more than `skew` behind the reserved tick. The server may then use
+// another range. Without a reservation, compares the clock with the slot's tick or window.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -180,8 +180,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
                     uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // Reads the clock after the word. So a `now` before the word's tick shows that the clock
-        // stepped back, and not that this process was slow.
+        // The word is loaded before the clock is read. So a `now` before the word's tick shows that
+        // the clock stepped back, and not that this process was slow.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
@@ -204,8 +204,8 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 // Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
 // the window was changing. `last_node` is the last node id that the slots may get. Loads the window
 // before and after the slot's word. If both loads return the same window, this window was also open
-// when the word was loaded. The only exception: the server may have closed it and opened a window
-// of another range of node ids with the same seconds.
+// when the word was loaded. The only exception is that the server closed it between the loads and
+// opened a window of another range of node ids with the same seconds.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {

@@ -118,9 +118,9 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// Returns the second from which the ring `after` lacks a secret, or 0. The ring `before` lacked a
-// secret from `differs_from` on. If `after` has a new secret that begins at `differs_from`, returns
-// 0, because only a coordinator knows whether this secret is the right one.
+// The ring `before` lacked a secret from `differs_from` on. Returns `differs_from`, or 0 if the
+// ring `after` has a new secret that begins at this second. Only a coordinator knows whether this
+// new secret is the missing one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
@@ -234,7 +234,7 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // A lease that starts when its holder asks ends at `lasts_until_ms`. Other leases end later.
+    // The lease ends at `lasts_until_ms`, or later if it started after the request to acquire it.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -257,7 +257,7 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this state
-    // A coordinator reported that this server lacks a secret from this second on; 0 if none did.
+    // 0, or the second from which this server lacks a secret, as a coordinator reported.
     Second differs_from;
     // The extremes of the tolerated difference since the start of the server that wrote this state.
     // If the state has a stop, `smallest_ms` is the value at the stop.
@@ -296,8 +296,8 @@ struct WindowState {
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
-    // function lowers an end. The window must be sealed, and none of its numbers from `end` on may
-    // be used. If `end` is 0, the server has used no number of the window.
+    // function lowers an end. The window must be sealed, and the server must have used none of its
+    // numbers from `end` on. If `end` is 0, the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -355,7 +355,7 @@ struct Start {
     NodeRange nodes;            // all configured node ids; none if node ids are leased
     uint32_t leased_nodes = 0;  // how many node ids the server leases
 
-    // A crash ended shared memory, and the same postmaster starts again.
+    // A crash destroyed shared memory, and the same postmaster restarts the server.
     bool after_crash_restart = false;
 
     uint64_t boot[2];    // as in Stop
@@ -395,13 +395,13 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //
 // Without a proof, the hold-off lasts until the tolerated difference has passed since the start by
 // both the wall clock and the uptime. The wall clock ensures that the hold-off ends after all
-// seconds that other servers used. The uptime makes the hold-off last as long as other servers'
-// proofs assume, even if the clock is set. The operator may set the clock back later. So until
+// seconds that other servers used. Other servers' proofs rely on the length of the hold-off, which
+// the uptime ensures even if the clock is set. The operator may set the clock back later. So until
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
-// A proof shows that no other server has used the node ids since this server's stop. Any other
-// server started after this stop and held off. So if less than the tolerated difference passed
-// between the stop and this start, no other server issued an identifier. The proof requires:
+// A proof shows that no other server has used the node ids since this server's stop. Another server
+// would have started after this stop and held off. So if less than the tolerated difference passed
+// between the stop and this start, it has issued no identifier. The proof requires:
 //
 // - The server stopped in this directory and this boot, with all node ids that are configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
@@ -410,8 +410,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // - Less than the tolerated difference has passed since the stop, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
-// The tolerated difference can change. The proof uses its smallest value at the stop and since this
-// start. The hold-off uses its largest value in the stopped run and since this start.
+// The tolerated difference can change. The proof uses the smallest of the values at the stop and
+// since this start. The hold-off uses the largest value in the stopped run and since this start.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,
@@ -434,8 +434,8 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// Returns the earliest start of a lease's window of these node ids. No other server uses a lease's
-// node ids. But this server may have used them as static node ids while its clock was ahead.
+// Returns the first second at which a window may open under a lease's node ids. No other server
+// uses them. But this server may have used them as static node ids while its clock was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
