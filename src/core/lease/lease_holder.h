@@ -30,7 +30,7 @@
 namespace randflake {
 
 // A stopping server waits kProbeTimeout for any answer of the coordinator, and then kReleaseTimeout
-// until the coordinator accepts the leases. Without an answer the server keeps its leases.
+// for the coordinator to take back the leases. Without an answer, the server keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
@@ -115,8 +115,8 @@ public:
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
-    // LatestEnd, and also too late by the clock that never steps, the lease keeps its end, and the
-    // holder does not renew it again.
+    // LatestEnd, and the lease would also be too long by the clock that never steps, the lease
+    // keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -141,7 +141,7 @@ public:
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
     // open yet. The window starts at `earliest` or later, and ends at `latest` or before.
-    // `earliest` is not before the end of the open lease or of the last window.
+    // If `now` has reached `earliest`, the open lease and the last window must have ended.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if the next lease is useless, because this directory may have used the lease's
     // node ids until `used_until`, and the lease ends by then. A use that ended with `window` or

@@ -118,14 +118,14 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// The ring `before` lacked a secret from `differs_from` on. Returns `differs_from`, or 0 if the
-// ring `after` has a new secret that begins at this second. Only a coordinator knows whether this
-// new secret is the missing one.
+// The ring `before` lacked a secret from `differs_from` on. Returns `differs_from`, or 0 if `after`
+// has a new secret that begins then. Only a coordinator knows whether it is the missing secret.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
 // A server may lack the secrets of seconds from `decode_horizon` on. Returns whether the decoded
-// number `raw` is certainly right. The first secret encrypts the numbers that represent seconds.
+// number `raw` is certainly right. A number that represents a second always is, because the first
+// secret encrypts it.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
