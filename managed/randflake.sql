@@ -8,7 +8,7 @@
 -- All state is in sequences, which a rollback does not change. Each node id has four sequences:
 --
 --   tickets, hops, leaps
---             logged; only nextval moves them. Their position is
+--             logged. Sessions move them only by nextval. Their position is
 --             tickets + hops / 64 * 32,768 + leaps / 64 * 16,777,216, with quotients rounded down:
 --             a time since 2024-10-27 03:33:20 UTC in 64ths of a second. The session whose nextval
 --             of `tickets` makes the position a full second holds that second and may open it.
@@ -24,8 +24,8 @@
 --    knows the position that its nextval made, and no other nextval made this position.
 -- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to it,
 --    and only once, even after a long pause. From there on, each nextval adds one.
--- 3. Numbers of a second do not run into the next second. Before each single nextval a session
---    checks that the number is below 122,880. A session that pauses after this check may take one
+-- 3. Numbers of a second do not run into the next second. Before each nextval, a session checks
+--    that the last number is below 122,880. A session that pauses after this check may take one
 --    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
 -- 4. After a crash, no session opens a used second again. Before a session opens a second, the
 --    position has reached the disk, or the second is at most 2 seconds ahead of the clock. After
@@ -46,12 +46,13 @@
 -- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock. Values
 -- of sequences ignore rollbacks, isolation levels and snapshots. If randflake_configure() rolls
 -- back, the sequences that it made are gone, and the next call also begins 64 seconds ahead. The
--- function changes randflake_state by TRUNCATE, which waits for all transactions that have read the
--- row, and hides it from older snapshots. Only this function calls setval for the logged sequences.
+-- function changes randflake_state by TRUNCATE. This waits for all transactions that have read the
+-- row, and older snapshots then see no row. Only this function calls setval for logged sequences.
 --
--- PostgreSQL logs 32 values of a sequence in advance, so a crash may move tickets half a second
--- ahead. A crash moves no hops (512 seconds) or leaps (three days), because sessions stop them at
--- multiples of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
+-- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. For tickets they
+-- are half a second. For hops and leaps they add nothing to the position, because sessions stop
+-- these sequences at multiples of 64. Hops and leaps bridge idle times. Only the holder of a past
+-- second moves them.
 --
 -- Later versions
 --
@@ -105,7 +106,7 @@ CREATE SCHEMA IF NOT EXISTS randflake;
 -- Returns the format of the state and the sequences. A version that changes the format adds 1.
 CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
--- The only row has the arguments of randflake_configure(), and so it contains the secret.
+-- The only row contains the arguments of randflake_configure(), including the secret.
 CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
@@ -366,8 +367,8 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
-    -- state. Exchanging a place's lowest and highest 6 bits turns states into slices and back.
-    -- Each mask marks the places where the lower of two exchanged bits is 1 and the upper one is 0.
+    -- state. Exchanging a place's lowest and highest 6 bits turns states into slices and back. Step
+    -- i exchanges bits i and i + n. swaps[i] marks places with bit i = 1 and bit i + n = 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -521,7 +522,7 @@ BEGIN
 END
 $$;
 
--- If this database cannot make identifiers, returns the error for this. Otherwise, state is NULL.
+-- Returns the error if this database cannot make identifiers. Otherwise, state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -636,7 +637,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, only a session whose nextval begins a second moves it.
+        -- If the position is far behind, the holder of its second moves it. Other sessions wait.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -674,7 +675,7 @@ BEGIN
             CONTINUE;
         END IF;
 
-        -- The WAL records of the position end before this location.
+        -- The WAL records of the position end before `written`.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
@@ -859,7 +860,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- Sessions may have used seconds up to this one, but none if the secret is new.
+        -- Sessions may have used seconds up to `latest`, but none if the secret is new.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -1123,8 +1124,8 @@ BEGIN ATOMIC
 END;
 
 -- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
--- block revokes default privileges. It leaves objects of an earlier version as they are. Replacing
--- a view would deadlock with a session that has read the view and waits for randflake_state.
+-- block revokes default privileges. It replaces no view of an earlier version, because that would
+-- deadlock with a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

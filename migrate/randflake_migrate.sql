@@ -304,7 +304,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the common name of a table and a function: both map a key's old numbers to new ones.
+-- Returns the name of the table and of the function that map a key's old numbers to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -364,8 +364,8 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
--- each given column ("table.number"), OTHER for any other column, and CONST for any constant.
--- Result columns and UNION appear with their query's number: ":resno 3/1", "{SETOPERATIONSTMT/1".
+-- each given column ("table.number"), OTHER for any other column, and CONST for any constant. UNION
+-- and the result columns of its branches get the same number: "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -584,7 +584,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that make an object again, with its owner, grants, comments and state.
--- Names follow the caller's search_path, so that PostgreSQL finds the operators of the new type.
+-- Operators in the caller's search_path stay unqualified, so PostgreSQL finds the new type's.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -1251,7 +1251,7 @@ BEGIN
 END
 $$;
 
--- Reserves an index's name before its build, as an unfinished index does not show its origin.
+-- Marks step `n` begun. From then on, built() accepts an index with the step's name and SQL.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1285,7 +1285,7 @@ $$;
 
 -- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in the
 -- order of their names: first the program's triggers, then those of references, then those of keys,
--- which look for reserved shadows. p is the key r or refers to r. r has these functions:
+-- which look for reserved shadows. Column p is the key r or refers to r. The key has these objects:
 --   _kept     has shadows of numbers whose row left, or that a deferred reference used first
 --   _find     returns a number's shadow from its row or from _kept, even if the table is renamed
 --   _shadow   calls _find, and reserves a shadow in _kept if the number has none
@@ -1335,7 +1335,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Drops what follow() made. CASCADE drops no trigger that calls another function.
+-- Drops what follow() made. CASCADE drops only triggers that call the dropped function.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1485,7 +1485,7 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- Returns foreign keys and their names until step 7. Keys of partitions have the parent key's name.
+-- Returns foreign keys and their names until step 7. A partition's key has the parent key's name.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (

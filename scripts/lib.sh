@@ -76,7 +76,7 @@ server_user() {
     fi
 }
 
-# Installs missing Debian packages. Without missing packages it prints nothing and works offline.
+# Installs missing Debian packages. If none is missing, prints nothing and needs no network.
 install_packages() {
     local package missing=()
     for package; do

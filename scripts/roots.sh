@@ -61,7 +61,7 @@ make_root() {
 # in_root EXCHANGE ROOT COMMAND...: runs a command in a root with its own mounts, processes and
 # IPC. The mounts, processes and IPC objects end with the command.
 #
-# If EXCHANGE is not empty, the command sees this directory as /mnt, and all other writes are
+# If EXCHANGE is not empty, the command sees this directory as /mnt, and writes outside /mnt are
 # discarded. The network is then only a loopback interface, so servers in two roots never meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell

@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Root makes secrets of other owners, but of the server's group, in files named OWNER-MODE.
+    # Makes files of secrets, named OWNER-MODE. Their group is that of the server's user.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"

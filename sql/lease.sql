@@ -19,7 +19,7 @@ $$;
 CREATE PROCEDURE clock_shows(second bigint) LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
--- Returns a holder's incarnation, a repeated digit. secrets() repeats digits for fingerprints too.
+-- Repeats a digit to make a holder's incarnation. secrets() repeats digits to make fingerprints.
 CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE
 AS $$ SELECT repeat(digit::text, 32)::uuid $$;
 CREATE FUNCTION secrets(text) RETURNS text LANGUAGE sql IMMUTABLE

@@ -69,9 +69,9 @@ SELECT overloads.randflake_bind_secret();
 ROLLBACK;
 \set VERBOSITY default
 
--- A function with one more argument, which has a default, fits a call as well as the intended
--- function. A role that may create objects in the extensions' schema makes such a function for each
--- function of the extensions. It skips internal functions, whose argument types it may not use.
+-- If two functions differ only by an argument with a default, PostgreSQL cannot choose one. A role
+-- that may create objects in the extensions' schema makes such a function for each function of the
+-- extensions, except for functions with internal types, which the role may not use.
 CREATE ROLE regress_randflake_hostile;
 GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
 CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$

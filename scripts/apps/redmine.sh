@@ -6,11 +6,11 @@
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
 # roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
 #
-# These points caused trouble (docs/migrating.md, "Check an existing application"):
+# These points caused trouble. See docs/migrating.md, "Check an existing application".
 #   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
 #   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
 #   or negative keys: "Parent task is invalid".
-#   Without USAGE on the schema no operator of the type works: docs/drivers.md, "The database".
+#   Without USAGE on the schema, no operator of the type works (docs/drivers.md, "The database").
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

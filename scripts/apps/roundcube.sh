@@ -6,9 +6,9 @@
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
 # roles. Makes a root directory of 500 MB, and replaces the database randflake_roundcube.
 #
-# These points caused trouble. The pages describe them:
-#   Roundcube takes the new key from currval() of a sequence: docs/drivers.md, "Move existing keys".
-#   The function intval() misreads typed keys: docs/migrating.md, "Check an existing application".
+# These points caused trouble. Each point names the page that describes it.
+#   Roundcube takes a new key from currval() of a sequence (docs/drivers.md, "Move existing keys").
+#   The function intval() misreads typed keys (docs/migrating.md, "Check an existing application").
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube

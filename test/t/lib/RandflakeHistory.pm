@@ -123,7 +123,6 @@ sub crash_backend {
     } else {
         $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
     }
-    # After a recent promotion this message may come late.
     $node->wait_for_log(qr/reinitializing.*database system is ready to accept (?:read-only )?connections/s, $log_start);
 }
 

@@ -78,7 +78,7 @@ sub connstr {
 
 # Cuts open connections, and serves new ones by these functions, whose argument is a connection:
 # - `startup` runs after the client's first message, and replaces the welcome.
-# - `answer` also gets the request, and sends the messages after ParseComplete and BindComplete.
+# - `answer` gets the request as its second argument, and sends what follows BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

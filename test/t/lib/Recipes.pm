@@ -28,7 +28,7 @@ sub start_recipes {
     return $node;
 }
 
-# Starts a server for the following recipes, which has this SQL in place of the library.
+# Starts a server that has this SQL in place of the library, for the following recipes.
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
