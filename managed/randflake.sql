@@ -45,9 +45,9 @@
 --
 -- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock. Values
 -- of sequences ignore rollbacks, isolation levels and snapshots. If randflake_configure() rolls
--- back, the sequences that it made are gone, and the next call also begins 64 seconds ahead. The
--- function changes randflake_state by TRUNCATE. This waits for all transactions that have read the
--- row, and older snapshots then see no row. Only this function calls setval for logged sequences.
+-- back, its new sequences are gone. The next call makes new ones, and begins 64 seconds ahead.
+-- The function changes randflake_state by TRUNCATE, which waits for all transactions that have read
+-- the row. Older snapshots then see no row. Only this function calls setval for logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. For tickets they
 -- are half a second. For hops and leaps they add nothing to the position, because sessions stop

@@ -1,7 +1,7 @@
 \set ECHO none
--- Other roles may own objects in the extension's schema. A function or operator that fits better
--- than PostgreSQL's would run with the privileges of the coordinator's owner. The functions and
--- operators here would report such a call.
+-- Other roles may own objects in the extension's schema. If their function or operator fits a call
+-- better than PostgreSQL's, it would run with the privileges of the coordinator's owner. The
+-- functions and operators here report such a call.
 \pset format unaligned
 \pset tuples_only on
 CREATE SCHEMA overloads;
