@@ -71,7 +71,7 @@ duration NOT BETWEEN 1 AND 86400 ==> duration <> :duration
 'longest lease must be from 1 to 86400 seconds' ==> 'longest lease of this coordinator is :duration seconds', HINT = 'To change it, make the coordinator anew, as docs/managed.md says.'
 skew NOT BETWEEN 0 AND 3600 ==> skew <> :skew
 'clock skew must be from 0 to 3600 seconds' ==> 'clock skew of this coordinator is :skew seconds', HINT = 'To change it, make the coordinator anew, as docs/managed.md says.'
-AND granted AND pid <> pg_backend_pid() ==> AND granted AND pid <> pg_backend_pid() AND (pg_has_role(usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
+AND granted AND pid <> pg_backend_pid() ==> AND granted AND pid <> pg_backend_pid() AND (pg_has_role(usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')) AND (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) >= (SELECT rolsuper FROM pg_roles WHERE oid = usesysid)
 did not take over by a promotion ==> did not take over by a start or a promotion of its server
 Only a standby of the coordinator that changed the pool last, promoted once since, ==> Only the server that changed the pool last, and a standby of it that was promoted once since,
 nothing_lost states, after a promotion, that ==> nothing_lost states, after a start or a promotion, that

@@ -82,7 +82,13 @@ $open{hour}->query_safe('COMMIT');
 is((finish_session($change{hour}))[1], '', '  and changes the pool after its end');
 $first->safe_psql('postgres', 'GRANT pg_signal_backend TO owner');
 $open{hour}->query_safe("BEGIN; $acquire");
-is((finish_session(start_session($first, '\c hour owner', "$configure(max_grants_per_role => 778)")))[1], '', '  or ends it, as a member of pg_signal_backend');
+my $superuser = $first->background_psql('hour');
+$superuser->query_safe("BEGIN; LOCK TABLE $schema.randflake_lease_pool IN ROW SHARE MODE");
+my $change = start_session($first, '\c hour owner', "$configure(max_grants_per_role => 778)");
+ok($first->poll_query_until('hour', "SELECT count(*) = 0 FROM pg_stat_activity WHERE usename = 'server2'"), '  or ends it, as a member of pg_signal_backend');
+$superuser->query_safe('COMMIT');
+is((finish_session($change))[1], '', '  and waits for a session of a superuser, which it may not end');
+$superuser->quit;
 
 # --- starts ------------------------------------------------------------------------------------
 
