@@ -1,5 +1,5 @@
--- Makes the identifiers of randflake on servers that cannot load its library, in SQL and PL/pgSQL
--- for PostgreSQL 15 to 19. The owner of a database installs this script. See docs/managed.md.
+-- Makes randflake's identifiers in SQL and PL/pgSQL, on servers of PostgreSQL 15 to 19 that cannot
+-- load the library. The owner of a database installs this script. See docs/managed.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f managed/randflake.sql
 --
@@ -22,37 +22,36 @@
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
 --    A session reads hops and leaps before and after its nextval. If both reads agree, the session
 --    knows the position that its nextval made, and no other nextval made this position.
--- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to it,
---    and only once, even after a long pause. From there on, each nextval adds one.
--- 3. Numbers of a second do not run into the next second. Before each nextval, a session checks
---    that the last number is below 122,880. A session that pauses after this check may take one
---    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
+-- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to n = 0
+--    of this second, and only once, even after a long pause. From there on, each nextval adds one.
+-- 3. Numbers of a second never reach those of the next second. Before each nextval, a session
+--    checks that the last number is below 122,880. A session that pauses after this check may take
+--    one number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
 -- 4. After a crash, no session opens a used second again. Before a session opens a second, the
 --    position has reached the disk, or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
---    beyond the position on disk. PostgreSQL 17 flushes WAL on demand. Before 17, the session
+--    beyond the position on disk. From PostgreSQL 17 on, the session flushes the WAL. Before 17, it
 --    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
 --    not, the session waits for the clock. After such a wait, a used second can be opened again
 --    only if a crash loses the position of that second and the clock steps back during the crash.
 -- 5. After a crash, no session uses an earlier number, because `numbers` is 0 or has another life.
 -- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
 --    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
---    its clock is less than 4 seconds behind the clock of the former server. The past is unknown on
---    a promoted standby. Even a synchronous standby may lack the last positions, because only the
---    session that moved the position waits for the standby. The past is also unknown if
---    randflake_configure() gets a node id, makes sequences, or finds another server, database or
---    timeline. If the secret is new, no node id has a past.
+--    the new server's clock is less than 4 seconds behind the former server's clock. The past is
+--    unknown on a promoted standby. Even a synchronous standby may lack the last positions, because
+--    only the session that moved the position waits for the standby. The past is also unknown if
+--    randflake_configure() has a node id as argument, makes sequences, or finds that the server,
+--    database or timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock. Values
 -- of sequences ignore rollbacks, isolation levels and snapshots. If randflake_configure() rolls
--- back, its new sequences are gone. The next call makes new ones, and begins 64 seconds ahead.
--- The function changes randflake_state by TRUNCATE, which waits for all transactions that have read
--- the row. Older snapshots then see no row. Only this function calls setval for logged sequences.
+-- back, its new sequences are gone. The next call makes new ones, and begins 64 seconds ahead. The
+-- function changes randflake_state by TRUNCATE, which waits for all transactions that have read the
+-- row. Older snapshots then see no row. Only this function calls setval for logged sequences.
 --
--- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. For tickets they
--- are half a second. For hops and leaps they add nothing to the position, because sessions stop
--- these sequences at multiples of 64. Hops and leaps bridge idle times. Only the holder of a past
--- second moves them.
+-- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
+-- half a second. Skipped hops and leaps add nothing to the position, because sessions stop them at
+-- multiples of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
 --
 -- Later versions
 --
@@ -128,7 +127,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_sta
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
 -- the left branch, then x and y of the right branch. A round computes both branches at once. The
--- round adds only to words x. Masks stop carries into other words. A round key also has four words.
+-- additions change only words x. Masks stop carries into other words. A round key has four words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -187,7 +186,7 @@ BEGIN
 END
 $$;
 
--- Creates functions with unrolled rounds for single identifiers and numbers, and the permutation.
+-- Creates the functions that encrypt, decrypt, permute and generate, with unrolled rounds.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
@@ -276,7 +275,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- Checks the number again after nextval, because another session may have opened a second.
+    -- Checks the number again after nextval, because another session may have opened a new second.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -485,8 +484,8 @@ $do$;
 
 -- The state machine
 
--- Returns texts that identify the server, the database and the timeline. A clone, branch or
--- restored dump returns other texts, if SQL can see the difference.
+-- Returns texts that identify the server, the database and the timeline. In a clone, branch or
+-- restored dump, the texts differ from the original's if SQL can see a difference.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -630,14 +629,14 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- If nothing changes for 0.1 s, the holder of the second has ended or crashed.
+        -- If nothing changes for 0.1 s, this session assumes that the second's holder has ended.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, the holder of its second moves it. Other sessions wait.
+        -- If the position is far behind, the holder of the position's second moves it. Others wait.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -681,7 +680,7 @@ BEGIN
             IF flushes THEN
                 PERFORM pg_logical_emit_message(false, 'randflake', '', true);
             ELSIF t > now + 2 THEN
-                -- Without a commit, PostgreSQL flushes only full WAL pages, so this fills pages.
+                -- Without a commit, PostgreSQL flushes only full WAL pages. This call fills pages.
                 PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
             END IF;
         EXCEPTION WHEN OTHERS THEN
@@ -860,7 +859,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- Sessions may have used seconds up to `latest`, but none if the secret is new.
+        -- If the secret is new, no second is used. Otherwise, seconds up to `latest` may be used.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -1065,7 +1064,7 @@ BEGIN
     IF shards < 1 THEN
         RAISE invalid_parameter_value USING MESSAGE = format('number of shards must be at least 1, not %s', shards);
     END IF;
-    -- Multiplies 64 by 31 bits, in two halves.
+    -- Multiplies a 64-bit number, in two halves, by a 31-bit number.
     RETURN (((id >> 32) + 2147483648) * shards + (((id & 4294967295) * shards) >> 32)) >> 32;
 END
 $$;
@@ -1124,8 +1123,8 @@ BEGIN ATOMIC
 END;
 
 -- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
--- block revokes default privileges. It replaces no view of an earlier version, because that would
--- deadlock with a session that has read the view and waits for randflake_state.
+-- block revokes what default privileges granted. It replaces no view of an earlier version, because
+-- that would deadlock with a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

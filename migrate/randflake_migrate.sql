@@ -16,7 +16,7 @@
 -- keeps an object through ALTER COLUMN TYPE. "made again" means that the move drops an object and
 -- creates it with the SQL that PostgreSQL prints for it. Any other object is a blocker.
 --
--- How columns change places while programs write (start)
+-- How start() exchanges columns while programs write
 --
 -- Each column gets a shadow column (new_…). A trigger sets the shadow in every row that a program
 -- writes, and fill() sets it in all other rows. Step 7 gives the column's name to the shadow, and
@@ -29,7 +29,7 @@
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. From these it later makes the indexes and keys of the table itself. A check
+-- programs write. From these it later makes the partitioned table's indexes and keys. A check
 -- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
@@ -39,7 +39,7 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
 -- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (see as_owner), as do the functions that a move makes.
+-- parse the owner's text run as the owner (see as_owner), and so do the functions of a move.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -163,8 +163,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Returns the views that LOCK TABLE must list before the tables that they read. LOCK TABLE requires
--- that a view's owner has rights on its tables. If an owner lacks them, returns no view.
+-- Returns the views for a LOCK TABLE, which must list them before their tables. LOCK TABLE requires
+-- that a view's owner has rights on the view's tables. If an owner lacks them, returns no view.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -319,7 +319,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. For a column, ignores objects that depend on the table's row type, except columns.
+-- view. For a column, returns dependents of the table's row type only if they are columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -364,8 +364,8 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
--- each given column ("table.number"), OTHER for any other column, and CONST for any constant. UNION
--- and the result columns of its branches get the same number: "{SETOPERATIONSTMT/1", ":resno 3/1".
+-- each given column ("table.number"), OTHER for any other column, and CONST for any constant. A
+-- UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -538,7 +538,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
 $$;
 
--- Returns a column's statistics settings as text that follows SET. Other options do not matter.
+-- Returns a column's statistics settings as text that follows SET, and ignores other options.
 CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
@@ -584,7 +584,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that make an object again, with its owner, grants, comments and state.
--- Operators in the caller's search_path stay unqualified, so PostgreSQL finds the new type's.
+-- Operators in the search_path stay unqualified, so PostgreSQL finds those of the new type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -669,7 +669,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(
 CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
 
--- Returns the sequence that generates a column's values, as an identity or by a default nextval().
+-- Returns the sequence of an identity column, or of a column whose default is nextval().
 CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -681,7 +681,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Returns blockers, such as objects with names that the steps need, and owners without privileges.
+-- Returns blockers, for example an object whose name a step needs, or an owner without a privilege.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -1021,8 +1021,8 @@ $$;
 
 -- --- one transaction ----------------------------------------------------------------------------
 
--- Returns the statements that move a table's group at once, under ACCESS EXCLUSIVE locks while
--- PostgreSQL rewrites its rows. If rows get new keys, the table
+-- Returns the statements that move a table's group in one transaction. They hold ACCESS EXCLUSIVE
+-- locks while PostgreSQL rewrites the rows. If rows get new keys, the table
 -- randflake_migrate."schema.table.column" maps old keys to new keys.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1196,7 +1196,7 @@ BEGIN
 END
 $$;
 
--- Marks step `n` done. Raises an error if another step is next, or if a step's result is missing.
+-- Marks step `n` done. Raises an error if it is not the next step, or if its result is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1235,7 +1235,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the index of a step if it exists. Raises an error if another index has its name.
+-- Returns the index of a step if this index exists. Raises an error if another index has its name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1268,7 +1268,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of a column's trigger, of one of its functions, or of the check of its shadow.
+-- Returns the name of an object that follow() makes for a column, or of the shadow's check.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1283,9 +1283,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
--- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in the
--- order of their names: first the program's triggers, then those of references, then those of keys,
--- which look for reserved shadows. Column p is the key r or refers to r. The key has these objects:
+-- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in order
+-- of name: the program's triggers, then those of references, then those of keys. Triggers of keys
+-- look for reserved shadows. Column p is the key r or refers to r. The key has these objects:
 --   _kept     has shadows of numbers whose row left, or that a deferred reference used first
 --   _find     returns a number's shadow from its row or from _kept, even if the table is renamed
 --   _shadow   calls _find, and reserves a shadow in _kept if the number has none
@@ -1406,8 +1406,8 @@ BEGIN
 END
 $$;
 
--- Returns an index's definition with the shadows in place of the columns, as the text after ON
--- table. Makes this index on an empty copy of the table, and renames the columns of the copy.
+-- Returns the part of an index's definition after ON table, with shadows in place of the columns.
+-- Makes such an index on an empty copy of the table, and renames the columns of the copy.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1443,7 +1443,7 @@ BEGIN
 END
 $$;
 
--- Returns a list of columns, and the same list with each column's shadow, if any, in its place.
+-- Returns a list of columns, and a second list, in which shadows replace the columns that have one.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1470,8 +1470,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on shadows, and their names until step 7. `parent` is the partitioned index
--- above a partition's index. Step 7 makes the parent from the indexes of the partitions.
+-- Returns the indexes on moving columns. `built` names the index on shadows until step 7. `parent`
+-- is the partitioned index above a partition's index. Step 7 makes it from the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1485,7 +1485,8 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- Returns foreign keys and their names until step 7. A partition's key has the parent key's name.
+-- Returns the foreign keys that move. Until step 7, `made` is the name of the key on the shadows. A
+-- partition's key has the name of the parent key.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1597,7 +1598,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
 $$;
 
--- Raises an error if the tables' dependents have changed since the calling statements were printed.
+-- Raises an error if the tables' dependents have changed since the steps were printed.
 CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1810,9 +1811,9 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- Prints functions for tables whose keys do not move. Each function takes a mask and returns the
--- row, with masks instead of the key and the references. So roles that may not read the tables see
--- no number. The label of a mask is the name of the key's table.
+-- Prints functions for tables whose keys do not move. Each function takes the mask of a key and
+-- returns the key's row, in which masks replace the key and the references. So roles that may not
+-- read the tables see no number. The label of a mask is the name of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
@@ -1841,5 +1842,5 @@ BEGIN
 END
 $$;
 
--- Restores the session's search_path for later statements in the transaction.
+-- Sets search_path to the session's default for later statements in the transaction.
 SET LOCAL search_path TO DEFAULT;

@@ -8,14 +8,14 @@ set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 export DEBIAN_FRONTEND=noninteractive
 
-# Runs the block at line $1 of the README in the language $2: in the shell, or in psql.
+# Runs the README's block at line $1. The shell runs it if $2 is sh, and psql runs it if $2 is sql.
 paste() {
     local block
     block=$(sed -n "$(($1 + 1)),/^\`\`\`\$/p" README.md | sed '$d')
     echo "README.md, line $1:"
     sed 's/^/    /' <<<"$block"
     case $2 in
-    # The script skips the block that starts psql, because it sends the next blocks to psql itself.
+    # Skips the block that starts psql, because this script sends the next blocks to psql itself.
     sh) [[ $block == *"-c psql" ]] || bash -euo pipefail -c "$block" ;;
     sql) su postgres -c 'psql -v ON_ERROR_STOP=1' <<<"$block" ;;
     esac

@@ -4,9 +4,9 @@
 #   scripts/quickstart.sh        build, install, start a private server, fill a table, leave it up
 #   scripts/quickstart.sh stop   stop that server and remove its folder
 #
-# ./quickstart links to a folder in /tmp with the secret, the data and the socket. The server
-# listens only on this socket, and only the server's user may enter the folder. PG_CONFIG chooses
-# the PostgreSQL. The default is the newest one on the machine.
+# The link ./quickstart leads to a folder in /tmp, which contains the secret, the data and the
+# socket. The server listens only on this socket, and only the server's user may enter the folder.
+# PG_CONFIG chooses the PostgreSQL. The default is the newest one on the machine.
 
 set -euo pipefail
 self=$0

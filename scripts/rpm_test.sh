@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the RPM package for the PostgreSQL of PG_CONFIG from the last commit. Checks the spec file
+# Builds the RPM package of the last commit, for the PostgreSQL of PG_CONFIG. Checks the spec file
 # and the packages with rpmlint. Checks that the package installs the same files as `make install`.
 #
 #   scripts/rpm_test.sh

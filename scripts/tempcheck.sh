@@ -9,8 +9,8 @@
 # PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer: eight test files run at
 # a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
 #
-# A server refuses to run as root. Started by root, the tests run as the user postgres, or as nobody
-# if postgres does not exist. They run in a temporary directory, which stays if a test fails.
+# A server refuses to run as root. As root, this script runs the tests as the user postgres, or as
+# nobody if postgres does not exist. They run in a temporary directory, which stays if a test fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -136,7 +136,7 @@ run_regress() {
 }
 
 # Makes an initdb that copies a prepared cluster, because initdb takes a second of CPU time.
-# PostgreSQL's test modules do this since version 16. WAL segments are small, as each copy has one.
+# PostgreSQL 16's test modules also do this. WAL segments are small, as each copy has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null
@@ -152,7 +152,7 @@ END
 
 run_tap() {
     copy_initdb
-    # PostgreSQL 15 reads TESTDIR. Later versions read TESTLOGDIR and TESTDATADIR.
+    # PostgreSQL 15's test modules read TESTDIR. Later versions read TESTLOGDIR and TESTDATADIR.
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
     if as_user env PATH="$work/initdb:$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \

@@ -75,7 +75,7 @@ unit_tests_valgrind() {
         FILTER='-Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# Runs unit tests for aarch64 (other vector registers) and s390x (other byte order).
+# Runs unit tests for aarch64, whose vector registers differ from x86, and for big-endian s390x.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
@@ -83,8 +83,8 @@ unit_tests_emulated() {
     done
 }
 
-# Runs all tests with PostgreSQL's assertions. This stage builds a copy of the sources, so that at
-# its end it can install the usual library again without another build.
+# Runs all tests with PostgreSQL's assertions. This stage builds a copy of the sources. At its end
+# it installs the usual library again, which needs no second build.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
@@ -114,9 +114,9 @@ coverage() {
     scripts/coverage.sh
 }
 
-# Runs the library under the address and undefined sanitizers. The server is built without them, so
-# they check only the library (see test/asan_longjmp.c). A report ends the process. The stage also
-# searches the logs for reports, because a process may end after its test.
+# Tests the library under the address and the undefined-behavior sanitizer. The server is built
+# without them, so they check only the library (see test/asan_longjmp.c). A report ends the process.
+# The stage also searches the logs for reports, because a process may end after its test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
@@ -207,7 +207,7 @@ find_postgresql
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
-# Other versions of these tools give other results, so the stages need those of Debian 12.
+# The results depend on the versions of these tools, so the stages need Debian 12's versions.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
     stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the tools that tests of the documentation need: drivers and object-relational mappers,
 # the programs of Prometheus, and buildah. A test is skipped if its tools are missing. The tools
-# take about 600 MB from Debian, without Node.js and Java, and 350 MB from npm.
+# take 350 MB from npm, and about 600 MB from Debian in addition to Node.js and Java.
 #
 #   scripts/test_tools.sh
 #   scripts/test_tools.sh built    also compiled drivers, for test/t/324_drivers_built.pl
@@ -65,7 +65,7 @@ in_js() {
 # Without --ignore-scripts, Prisma would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with Debian's.
+# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with Debian 12's.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 

@@ -1,6 +1,6 @@
 \set ECHO none
 -- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl tests its rules.
--- A table replaces the clock. Times are in seconds since 1750000000.
+-- A table replaces the clock. Times are in seconds since the Unix time 1750000000.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';

@@ -1,5 +1,5 @@
 \set ECHO none
--- Tests that the type randflake has the features of bigint, in time order.
+-- Tests that the type randflake has the features of bigint, and that its values sort by time.
 \pset format unaligned
 \pset tuples_only on
 SET datestyle = ISO;

@@ -1,6 +1,6 @@
 \set ECHO none
 -- A session that generates or reads a value binds an unbound database to the server's secret, if
--- the server allows the binding. The test rolls back each attempt.
+-- the server allows the binding. The test rolls back each binding.
 \pset format unaligned
 \pset tuples_only on
 \getenv source PG_ABS_SRCDIR

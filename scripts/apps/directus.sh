@@ -34,7 +34,7 @@ node node_modules/directus/cli.js start >log 2>&1 &
 server=$!
 curl -sf --retry 60 --retry-delay 1 --retry-connrefused -o ping localhost:8155/server/ping
 
-# api METHOD PATH [BODY]: prints the data's id
+# api METHOD PATH [BODY]: sends a request to Directus, and prints the id in the answer.
 api() {
     curl -sf -X "$1" -H 'Authorization: Bearer apps' -H 'Content-Type: application/json' \
         "localhost:8155/$2" ${3:+-d "$3"} | sed 's/.*"id":"\([^"]*\)".*/\1/'

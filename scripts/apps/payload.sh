@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs Payload 3 with 53-bit keys, which the program makes before each insert.
+# Runs Payload 3 with 53-bit keys, which a hook makes before each insert.
 #
 #   PGHOST=... PGUSER=... scripts/apps/payload.sh
 #

@@ -3,7 +3,7 @@
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #
-# Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
+# Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
 #
 # These points caused trouble. See docs/migrating.md, "Check an existing application".

@@ -3,7 +3,7 @@
 #
 #   PGPORT=... scripts/apps/roundcube.sh
 #
-# Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
+# Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Makes a root directory of 500 MB, and replaces the database randflake_roundcube.
 #
 # These points caused trouble. Each point names the page that describes it.

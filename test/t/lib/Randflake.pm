@@ -34,7 +34,7 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
-# Returns the function that generates Randflake or Snowflake identifiers, and SQL that decodes `id`.
+# Returns a call that makes Randflake or Snowflake identifiers, and SQL that decodes column `id`.
 sub functions_of {
     my ($snowflake) = @_;
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
@@ -42,7 +42,7 @@ sub functions_of {
 }
 
 # Initializes and configures a server, but does not start it. Options:
-# - `settings` are the settings for configure, by default a node id and a secret.
+# - `settings` contains the arguments of configure() (default: a node id and a secret).
 # - `conf` contains more lines for postgresql.conf.
 # - `init` contains arguments for PostgreSQL::Test::Cluster's init.
 # - `install_path` is the directory of the server's programs, as in PostgreSQL::Test::Cluster.
@@ -120,7 +120,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# Checks that randflake_status shows this error as the problem. Digits may differ.
+# Checks that randflake_status shows this error as the problem. The comparison ignores numbers.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -128,7 +128,7 @@ sub is_problem {
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
-# Runs statements in a background session, each in a transaction. The first error ends the session.
+# Starts a background session, which runs each statement as a transaction and ends at an error.
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
@@ -183,7 +183,7 @@ SQL
 
 # Decodes the identifiers that a query returns in one column. Returns a hash: how many identifiers
 # and how many distinct identifiers there are, the first and last Unix second, the sorted node ids
-# as text, and the smallest and largest sequence number. `decode` is SQL that decodes `id`.
+# as text, and the smallest and largest sequence number. `decode` is SQL that decodes a column `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';

@@ -8,7 +8,7 @@ use Randflake;
 our @EXPORT = qw(definitions_of same_definitions);
 
 # Returns a hash from each object of a database to its definition. Dumps the schema in pg_upgrade's
-# mode, which includes members of extensions. No other test may use the server.
+# mode, which includes members of extensions. Needs a server that no other test uses.
 sub definitions_of {
     my ($node, $database) = @_;
     my $file = $node->basedir . "/definitions_of_$database";

@@ -86,7 +86,7 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Copies a stopped server's data directory to another server, like cp -a, but keeps the port.
+# Replaces the data directory of $to, except postgresql.conf, by that of the stopped server $from.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;

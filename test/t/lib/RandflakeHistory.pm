@@ -100,7 +100,7 @@ sub end_clients {
     return finish_clients(@clients);
 }
 
-# Lets one session generate up to this many identifiers. Returns the file and the errors.
+# Lets one session generate up to this many identifiers. Returns their file, and the errors.
 sub generate {
     my ($self, $node, $count, $max_wait) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
@@ -145,7 +145,7 @@ sub crash_server {
 # --- eras --------------------------------------------------------------------------------------
 
 # Adds these files as an era. Returns the number of identifiers, the first and last second since
-# their epoch, the number in the last second, and the sorted node ids as text.
+# their epoch, how many identifiers are in the last second, and the sorted node ids as text.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};

@@ -76,8 +76,8 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Cuts open connections, and serves new ones by these functions, whose argument is a connection:
-# - `startup` runs after the client's first message, and replaces the welcome.
+# Ends all connections, and serves new ones with these functions, which get the connection:
+# - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` gets the request as its second argument, and sends what follows BindComplete.
 sub play {
     my ($self, %scenario) = @_;
@@ -106,7 +106,7 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Perl calls this even if the test fails. Forked processes exit without calling it.
+# Perl calls DESTROY even if the test fails. Forked processes exit without calling it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
 # Returns the contents of clients' first messages, one a line.

@@ -15,7 +15,7 @@ our @EXPORT = qw(
 # Leases last this many seconds. Slow machines could not renew shorter leases in time.
 our $duration = 4;
 
-# A pool has this many node ids. Some tests set 16, so that grants soon reuse the same node ids.
+# A pool has this many node ids. Some tests set 16, so that grants soon reuse node ids.
 our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
@@ -40,7 +40,7 @@ sub new_fleet {
     };
 }
 
-# Starts a server. It shares the clock of the server $fleet->{clock} if the fleet has such a server.
+# Starts a server. If $fleet->{clock} is a server, the new server shares the clock of that server.
 sub start_in_fleet {
     my ($fleet, $node) = @_;
     if ($fleet->{clock}) {
@@ -91,7 +91,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns settings for leases from a coordinator, which is a server or a connection string.
+# Returns the settings of a server that leases from $coordinator, a server or a connection string.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -205,7 +205,7 @@ sub load_on {
 # Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
 sub end_load {
     my ($fleet, $node) = @_;
-    # The SQL is an argument: if psql cannot connect, IPC::Run may die when it writes psql's input.
+    # The SQL is an argument, because IPC::Run may die when it writes to a psql that cannot connect.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
@@ -243,7 +243,7 @@ SQL
 
 # --- processes ---------------------------------------------------------------------------------
 
-# Returns the postmaster of a running server, and its children.
+# Returns the process ids of a running server's postmaster and of the postmaster's children.
 sub processes_of {
     my ($node) = @_;
     my $postmaster = postmaster_of($node);

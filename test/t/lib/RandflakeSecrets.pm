@@ -1,4 +1,4 @@
-# Writes files of several secrets, and makes servers read them.
+# Writes files that contain several secrets, and makes servers read these files.
 
 package RandflakeSecrets;
 

@@ -1,8 +1,8 @@
-# Runs SQL faster than PostgreSQL::Test::Cluster, which starts psql for each call and so takes four
-# times as long. This module replaces `psql`, which `safe_psql` calls, and `poll_query_until`. It
-# sends SQL to the server through DBD::Pg. Each call still has its own session, and each statement
-# its own transaction. Results and errors look like psql's output, but errors have no line numbers,
-# and a statement on a table with rules may print another result. SQL that needs psql runs in psql.
+# Runs SQL four times as fast as PostgreSQL::Test::Cluster, which starts psql for each call. This
+# module replaces the methods `psql`, which `safe_psql` calls, and `poll_query_until`. It sends SQL
+# to the server through DBD::Pg. Each call has its own session, and each statement its own
+# transaction. Results and errors look like psql's, but errors have no line numbers, and a statement
+# on a table with rules may print another result. SQL that needs psql runs in psql.
 
 package RandflakeSessions;
 
@@ -49,12 +49,12 @@ sub text_of {
     return '\x' . unpack 'H*', $value if $type eq 'bytea';
     return $value if $type ne 'float8';
     return $value =~ s/Inf/Infinity/r if $value =~ /[a-z]{3}/i;
-    # Finds the shortest text of the same number, as the server does.
+    # Finds the shortest text that Perl reads as this number. The server prints this text too.
     my ($shortest) = grep { $_ == $value } map { sprintf "%.${_}g", $value } 15 .. 17;
     return $shortest;
 }
 
-# Returns the last statement's error. Newer DBD::Pg gives no text if the statement was cancelled.
+# Returns the last statement's error. Newer versions of DBD::Pg give cancelled statements no text.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -62,7 +62,7 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement, and dies at a given time. Returns its rows as text and whether it succeeded.
+# Runs a statement, or dies at $give_up_at. Returns the rows as text, and whether it succeeded.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
@@ -77,7 +77,7 @@ sub run {
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
-    # Newer DBD::Pg reports a cancelled statement like a statement without rows.
+    # Newer versions of DBD::Pg report a cancelled statement like a statement without rows.
     return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};
@@ -114,7 +114,7 @@ sub psql {
         $connection->{pg_bool_tf} = 1;
         $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
     } else {
-        # Reports the error without psql: IPC::Run may die if psql cannot connect.
+        # Reports the error without psql, because IPC::Run may die if psql cannot connect.
         @statements = ();
         $errors .= 'psql: error: ' . DBI->errstr;
         $status = 2;

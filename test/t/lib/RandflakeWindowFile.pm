@@ -53,7 +53,7 @@ sub write_window_bytes {
     close $out or die "could not write $path: $!";
 }
 
-# Returns the window's end in the file for the range of node ids in use.
+# Returns the end of the window that the file has for the range of node ids in use.
 sub written_end {
     my ($node) = @_;
     return read_window($node)->{ends}[0][2];

@@ -1,5 +1,5 @@
-# Runs the recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Runs
-# each program in its own database, and compares the output with the database.
+# Runs the recipes of docs/drivers*.md: programs that use a driver with bigint keys and typed keys.
+# Runs each program in its own database, and compares the output with the database.
 
 package Recipes;
 
@@ -16,8 +16,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. The two blocks make a database and its tables. If a recipe's tools are missing,
-# the recipe is skipped, or fails if RANDFLAKE_DRIVERS is `word`.
+# Starts the server. `@blocks` is SQL: one block makes a database, and the other makes its tables.
+# If a recipe's tools are missing, the recipe is skipped, or fails if RANDFLAKE_DRIVERS is `word`.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -96,7 +96,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# The recipe of a mapper prints all of this, and the recipe of a driver only some of the lines.
+# A mapper's recipe prints all these lines, and a driver's recipe prints some of them.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -114,14 +114,14 @@ UNION ALL SELECT format('bought %s', purchase_id) FROM bought JOIN customer ON c
 UNION ALL SELECT 'malformed 404'
 SQL
 
-# Counts the rows that a recipe inserts together, and the statements that insert them.
+# Counts the rows that a recipe inserts together, and checks that at most 8 statements insert them.
 my $bulk = <<'SQL';
 SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FROM (
     SELECT tableoid, xmin, cmin FROM customer WHERE name LIKE 'bulk %'
     UNION ALL SELECT tableoid, xmin, cmin FROM purchase WHERE item LIKE 'bulk %') AS rows
 SQL
 
-# Runs a recipe with a `name`. The other arguments:
+# Runs the recipe `name`. The other arguments:
 # - `files` names blocks of the page. Each block becomes a file of the same name.
 # - `programs` names files in test/recipes.
 # - `needs` contains pairs: a requirement, and whether the machine meets it.
@@ -129,7 +129,7 @@ SQL
 # - `model` is true for a mapper, which prints all lines. Recipes without `tables` count as mappers.
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
-# - `also` contains more files, by name.
+# - `also` maps the names of more files to their contents.
 # - `after` contains commands that run last, for example to make tables in a database named "again".
 sub recipe {
     my (%recipe) = @_;
