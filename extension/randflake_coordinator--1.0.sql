@@ -16,7 +16,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
 -- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
 -- this coordinator's clock may be behind the former one's. Leases stay apart if the former
--- coordinator grants no more leases, and the operator sets never_leased and nothing_lost rightly.
+-- coordinator grants no more leases, and if never_leased and nothing_lost are true when set.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
@@ -37,20 +37,20 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- is behind may renew a lease that has ended by the coordinator's clock. This renewal and a grant
 -- of the node ids both lock the row of the lease. The exclusion constraint refuses any other
 -- overlap, and needs no wait. A takeover needs no lock: until the pool changes, each request
--- computes the mark from randflake_lease_takeover. Once a check has its lock, it must see all
--- earlier commits, so requests need READ COMMITTED.
+-- computes the mark from randflake_lease_takeover. After a request has got a lock, its checks must
+-- see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes the ended leases of its node ids. If a holder releases an unused lease, the
 -- lease's row keeps its first second. So the table shows for each node id when its last lease
 -- ended. The table has at most one row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
--- No allocator prevents that, because requests of 1, 2, 4, .., 64 defeat any allocator above about
--- a quarter of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
+-- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
+-- is in use (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
---   other chunk has a class, which is the size of its slots: a power of two. Requests are rounded
---   up to a class. Each takes a slot of an open chunk of this class, or else of an empty chunk.
+--   other chunk has a class, which is the size of its slots: a power of two. A request, rounded up
+--   to a class, takes a free slot of a chunk of this class, or else of an empty chunk.
 -- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to
 --   its class. Let c be the number of requested classes, and m the number of chunks. A class takes
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
@@ -60,12 +60,12 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
--- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
--- ended leases, oldest first, until these have more node ids than the grant needs. So `used` is at
--- most the largest number of node ids that leases in force had at one time. These also count:
+-- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
+-- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
+-- the largest number of node ids that leases in force had at one time. Also in use are:
 --
--- - chunks that open transactions have locked. After a rollback, a later grant frees the slots of
---   leases that the transaction collected, because every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
+--   frees the slots of leases that it collected: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
 -- - for a day after a takeover, earlier leases that no holder has renewed.
@@ -74,8 +74,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
--- leases if no chunk has a slot, if the hints of 16 chunks were wrong, or if it needs more than 64
--- node ids. It then takes a whole chunk or else another gap, and refuses if no gap is large enough.
+-- leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64 node
+-- ids. It then takes a whole chunk or else another gap, and refuses if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -100,8 +100,8 @@ CREATE TABLE randflake_lease_pool (
     high_water bigint NOT NULL DEFAULT 0,
     -- This text lists the secrets that every holder must have, in the format described above.
     secrets text,
-    -- This text identifies the data directory, timeline, database and table that last changed the
-    -- pool. If the coordinator that gets a request has another identity, the table may lack leases.
+    -- This text identifies the data directory, timeline, database and table of the pool's last
+    -- change. If the present coordinator has another identity, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -133,9 +133,9 @@ COMMENT ON TABLE randflake_lease IS
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
--- Grants wait after some events. Each event has its own row, so that the end of one wait does not
--- end another. A wait uses the largest max_duration and max_clock_skew since the event. Each wait
--- protects static node ids. If "longest" is not 0, it also protects leases that the table lacks.
+-- Grants wait after some events. Each event has its own row, so waits end independently. A wait is
+-- computed from the largest max_duration and the largest max_clock_skew set since the event. Each
+-- wait protects static node ids and, if "longest" is not 0, leases that the table lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -247,7 +247,7 @@ REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PU
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
--- A table restored from a dump has another identity.
+-- A restore of a dump gives the table another oid, and so another identity.
 AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
 
@@ -258,8 +258,8 @@ AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Returns true if this coordinator is a promoted standby of the former one: its timeline is higher
--- by 1, and the rest of the identity is equal. If its timeline is higher by more, another standby
--- was promoted before this one, and may have granted leases that this table lacks.
+-- by 1, and the rest of the identity is equal. If the timeline is higher by more than 1, another
+-- standby was promoted before this coordinator, and may have granted leases that this table lacks.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -290,10 +290,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns when this coordinator took over from the former one. This is the time of the first call
--- that saw another identity in the pool, or of the table's last grant if this grant is later.
--- Without a pool, it is the time of the extension's creation in this database, because a copy of
--- the database may have granted leases that this one lacks.
+-- Returns when this coordinator took over from the former one. This is the later of two times: the
+-- first call that saw another identity in the pool, and the table's last grant. Without a pool, the
+-- function returns the time of the extension's creation in this database, because a copy of the
+-- database may have granted leases that this database lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -338,15 +338,15 @@ BEGIN
                             upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
-    -- A grant must survive a crash. If somebody cancels the wait for a synchronous standby,
-    -- PostgreSQL only warns, and the holder must see this warning. So this code overrides settings.
+    -- A grant must survive a crash, and the holder must see the warning of a canceled wait for a
+    -- synchronous standby. So this code sets synchronous_commit and client_min_messages.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- A change of the pool that has waited for 20 seconds goes first. Such a change is quick.
+    -- If a change of the pool has waited for 20 seconds, this call waits up to 1 second for it.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -369,7 +369,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Makes grants wait because of this event. Removes earlier events of this cause that end sooner.
+-- Adds an event after which grants wait. Deletes events of its cause whose waits end no later.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void
@@ -469,8 +469,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until these have more node ids than the class of `count`. If
--- a lease has more than 64 node ids, a call frees two of its chunks, to lock only part of the pool.
+-- Collects ended leases, oldest first, until these have more node ids than the class of `count`. Of
+-- a lease with more than 64 node ids, a call frees only two chunks, to lock less of the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -478,7 +478,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Every 64th grant examines 64 node ids from here on, to finish the cleanup of earlier grants.
+    -- Every 64th grant examines 64 node ids from `turn` on, to finish earlier grants' cleanup.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -526,7 +526,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- Only every 64th grant collects a lease while one of its chunks is locked.
+        -- While a chunk of the lease is locked, only every 64th grant collects the lease.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -541,7 +541,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if these node ids are free, and removes former leases. The caller locks the chunks.
+-- Returns true if `chosen` is free, and removes its former leases. The caller locks the chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -553,8 +553,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- All of these leases must have ended. The lock keeps a holder whose clock is behind from
-        -- renewing such a lease. A lease that reaches beyond `chosen` stays in the table.
+        -- All leases that overlap `chosen` must have ended. The locks stop renewals by holders
+        -- whose clocks are behind. A lease that reaches beyond `chosen` stays in the table.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -570,7 +570,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null, and `free_at` has the time to retry, or null for soon.
+-- leases. If it finds none, `first` is null. Then `free_at` is when to retry, and null means soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -668,10 +668,10 @@ REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, in
 -- Locks the pool against all other leasing until the transaction ends. Creates the pool if
 -- necessary, and writes its mark. Returns the pool, with the identity of the coordinator that
 -- changed it last, or '' if none did. To get the lock, the call ends other sessions that lock the
--- pool. In its first 20 seconds it ends only sessions whose transactions are older than 20 seconds.
--- Once a second it leaves the lock's queue, because all other sessions wait behind it. After 20
--- seconds it ends every session that locks the pool, and lets no other session lock the pool first.
--- Otherwise sessions could take turns and delay the call forever.
+-- pool. In its first 20 seconds, the call ends only sessions whose transactions are older than 20
+-- seconds. Once a second, the call leaves the lock's queue to let waiting sessions proceed. After
+-- 20 seconds, the call ends every session that locks the pool, and lets no other session lock the
+-- pool first. Otherwise sessions could take turns and delay the call forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -799,9 +799,9 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Raises an error if the lists of secrets differ before a lease's end. Programs recognize the error
--- by its constraint field. Its column field has the start of the first secret that the holder
--- lacks, if any. The holder may lease seconds before the time of the first entry that differs.
+-- Raises an error if the secrets of holder and pool differ before a lease's end. Programs recognize
+-- the error by its constraint field. If the holder lacks a secret, the column field has the start
+-- of its first missing secret. A lease may end before the time of the first entry that differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -1108,9 +1108,9 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- If the holder expects an earlier end, it missed the answer to a renewal. If it expects a
-    -- later end, a failover lost the renewal. Each end was at most `latest` when it was granted. If
-    -- an end is later than `latest` now, the clock stepped back, or the holder invented the end.
+    -- If the holder expects an earlier end than the table's, it missed the answer to a renewal. If
+    -- it expects a later end, a failover lost a renewal. No lease is granted beyond `latest`, so an
+    -- end beyond `latest` shows that the clock stepped back, or that the holder invented the end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1119,21 +1119,21 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     -- A failover may have lost another holder's later lease of these node ids. If the former
-    -- coordinator's clock was ahead, it granted that lease up to max_clock_skew early.
+    -- coordinator's clock was ahead, it granted that lease up to max_clock_skew too early.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- If some of the node ids have a later lease, this lease has ended, whatever the clock shows.
+    -- If some of the node ids were leased again, this renewal fails, whatever the clock shows.
     IF EXISTS (SELECT FROM @extschema@.randflake_lease later
                WHERE later.nodes && lease.nodes AND later.lease_id > lease.lease_id) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- This error is no refusal. The holder keeps its lease, and needs the secret to renew it.
+    -- This call's error is no refusal. To renew its lease, the holder needs the missing secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1320,12 +1320,12 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- If a new value is larger, current waits use it, because it may have applied at the event.
+    -- Current waits use a larger new value, because other servers may have had it at the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- The table has all leases, but servers may have used static node ids until now. If this call
-    -- creates the pool, the pool starts with the new values.
+    -- The operator states that the table has all leases. Servers may have used static node ids
+    -- until now. If this call creates the pool, only the new clock skew counts.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
