@@ -91,7 +91,7 @@ my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README
 is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
     'the type is bound by its first use, as README has it');
 
-# The server logs a warning if its minor release is older than docs/security.md demands.
+# The server logs a warning if its minor release is older than the minimum in docs/security.md.
 my ($named) = slurp_file('docs/security.md') =~ /at least PostgreSQL ((?:\d+\.\d+(?:, | or )?)+)/;
 my %least = $named =~ /(\d+)\.(\d+)/g;
 my ($major, $minor) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)0*(\d+)$/;

@@ -1,5 +1,5 @@
 # Checks that a server with invalid settings does not start, names the setting, and does not log the
-# secret. With valid settings, the server makes the reference implementation's identifiers.
+# secret. With valid settings, a server makes the identifiers of the reference implementation.
 
 use Randflake;
 
@@ -93,7 +93,7 @@ refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file'
 refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
     'a malformed secret and secret_file');
 
-# The reference implementation computed the last value, an identifier, from the other four.
+# The last value is the identifier that the reference implementation computed from the others.
 my ($vector_secret, @vector) =
   ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 

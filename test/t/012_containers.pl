@@ -1,7 +1,7 @@
 # Follows docs/containers.md: secret files with the owners and modes that platforms use, node ids
 # from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may make user
-# namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later, a
-# server also uses the files of this image.
+# namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later, the
+# test starts a server with the files of this image.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -69,7 +69,7 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
-    # Tells make that all built files are up to date.
+    # Tells the program make that all built files are up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));

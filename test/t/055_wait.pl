@@ -1,5 +1,5 @@
 # Stops the clock, so that calls wait. A wait may end only by randflake.max_wait, statement_timeout,
-# a cancellation, a termination or the running clock.
+# a cancellation, a termination, or an advance of the clock.
 
 use Randflake;
 use Time::HiRes qw(time);

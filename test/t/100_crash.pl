@@ -1,5 +1,5 @@
 # Crashes, stops and restarts the server under load. Checks that the server repeats no identifier,
-# starts at the written end after a crash, and starts at the exact end after a clean stop.
+# and starts at the window's written end after a crash, but at the exact end after a clean stop.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds (`make soak` uses a large number).
 
@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends all backends, and with them an era. The server is then stopped or recovered.
+# Each function ends all backends, and with them an era. It leaves the server stopped or recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -48,7 +48,7 @@ sub start_era {
     return @clients;
 }
 
-# The identifiers of these eras are decoded later, while no client runs.
+# The test decodes the identifiers of these eras later, while no client runs.
 my @eras;
 
 sub check_eras {
@@ -103,7 +103,7 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
 # After a clean stop, the server may start in the very next second. The test starts it at once,
-# because a later start would not show whether the written end also covers Snowflake identifiers.
+# because a later start would not show whether the window on disk covers Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {

@@ -183,7 +183,7 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# If the clock was ahead at the start and set back since, the hold-off counts from the present.
+# If the clock was ahead at the start and was set back, the hold-off begins at the present time.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

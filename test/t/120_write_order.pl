@@ -1,6 +1,6 @@
 # Checks how the server writes the window file. The server writes, syncs and renames it, and syncs
 # the directory, before it uses the new window. Two writes are at least two seconds apart. When the
-# disk fails, the window keeps its old end. lib/watch_files.c logs, delays or fails operations.
+# disk fails, the window keeps its old end. lib/watch_files.c logs, delays or prevents operations.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);

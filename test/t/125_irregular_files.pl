@@ -93,7 +93,7 @@ for my $name (qw(identity window window.new)) {
     $node->stop;
 }
 
-# window.new is a hard link to another file. This file must keep its content.
+# window.new is a hard link to another file. The other file must keep its content.
 make_target();
 link $target, "$folder/window.new" or die "could not link: $!";
 $node->start;

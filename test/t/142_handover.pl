@@ -1,7 +1,7 @@
-# Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that are no
-# proof for the next start (see docs/design.md). Compares the identifiers of all servers, including
-# those of rolled-back transactions. The simulation of fleets tests a server's decisions, but this
-# file tests how a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# Moves node ids between servers by promotions, by disk rollbacks, and after shutdowns that the next
+# start does not accept as proof (see docs/design.md). Compares all servers' identifiers, even those
+# of rolled-back transactions. The simulation of fleets tests a server's decisions, but this file
+# tests how a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -34,8 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# A clean stop counts as proof for max_clock_skew. This value leaves time for a slow restart.
-# Other servers keep the usual skew, so that they hold off briefly.
+# A clean stop counts as proof until max_clock_skew has passed. This value leaves time for a slow
+# restart. Other servers keep the usual skew, so that they hold off briefly.
 my $long = '300s';
 
 sub reload_with {

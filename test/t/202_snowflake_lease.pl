@@ -1,5 +1,5 @@
 # Makes Snowflake identifiers under leased node ids. Checks that a new lease changes the node ids of
-# both kinds of identifiers, and that neither kind uses the seconds that the server gives back.
+# randflake and Snowflake identifiers, and that neither uses the seconds that the server gives back.
 
 use Randflake;
 use RandflakeLease;

@@ -1,11 +1,11 @@
-# Crashes a session and the postmaster, and restarts the server, while the coordinator is away or
-# would grant no other lease. Checks that the server keeps its lease. Checks also that no server
+# Crashes a session and the postmaster, and restarts the server, while the coordinator is stopped or
+# cannot grant another lease. Checks that the server keeps its lease. Checks also that no server
 # resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
 # original, or with another number of node ids.
 #
 # RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command measures
-# the times in the table of docs/leases.md, with leases of 60 seconds. A session calls every 10 ms,
-# and the test prints the longest time without an identifier.
+# the times in the table of docs/leases.md, with leases of 60 seconds. A session makes an identifier
+# every 10 ms, and the test prints the longest time without an identifier.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
@@ -196,7 +196,7 @@ wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
 $lease = lease_of($holder);
 
-# The standby has a copy of the primary's lease, but the standby's postmaster did not acquire it.
+# The standby has a copy of the primary's lease. The standby's postmaster has acquired no lease.
 $holder->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($holder, 'standby', has_streaming => 1);
@@ -211,7 +211,7 @@ end_load($fleet, $standby);
 $standby->stop;
 
 # An orphan of the killed postmaster holds the lock, and may continue with the lease. To let
-# PostgreSQL start, the test removes postmaster.pid and the shared memory named there.
+# PostgreSQL start, the test removes postmaster.pid and the shared memory that this file names.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
@@ -234,12 +234,12 @@ kill 'CONT', $orphan;
 wait_until_gone($orphan);
 $holder->stop('immediate');
 end_load($fleet, $holder);
-# Without the orphan, the server gets the lock and continues with the last written lease.
+# After the orphan has ended, the server gets the lock and continues with the last written lease.
 $holder->start;
 wait_for_lease($holder);
 $lease = lease_of($holder);
 
-# A hard-linked copy has the server's identity, marker and state, but does not hold the lock.
+# A hard-linked copy has the server's identity, marker and state, but not the server's lock.
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;

@@ -101,7 +101,7 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Leasing must work with the extension in another schema, and if each connection gets a warning.
+# Leasing must work if the extension is in another schema, and if each connection gets a warning.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -140,7 +140,7 @@ like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
     "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
 all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
-# Checks that the server keeps a lease for four renewals. A slow machine may lose the first lease.
+# Checks that the server keeps a lease for four renewals, or keeps a later lease on a slow machine.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {
@@ -239,7 +239,7 @@ cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
 # If the wait for a synchronous standby is cancelled, the grant is committed, but a failover may
-# lose it. The server must notice this, even if its role has settings against warnings and waits.
+# lose it. The server must notice this, even if its role suppresses warnings and waits.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

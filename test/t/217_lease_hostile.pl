@@ -118,7 +118,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # Replaces the previous error, because the next error may have the same text.
+    # Makes the server report another error first, because the next may equal the last error.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -284,7 +284,7 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# The server reacts in under a second unless a request blocks it. A slow machine gets five attempts.
+# The server reacts in under a second unless a request blocks it. The test tries up to five times.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -375,7 +375,7 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may say from when the coordinator grants again. The server ignores invalid times.
+# A refusal may contain the time of the next possible grant. The server ignores invalid times.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -403,8 +403,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns. It answers a renewal with the same last second, so that the server
-# keeps this lease even on a slow machine.
+# lease that the block returns. It answers each renewal with the lease's unchanged last second, so
+# that the server keeps this lease even on a slow machine.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');

@@ -1,7 +1,7 @@
 # Leases node ids through SQL, as docs/leases-reference.md tells applications to do. A JavaScript
 # program with the npm package randflake and a server make identifiers for one table, and decode
-# each other's identifiers. The test skips the program if node-postgres is missing in test/js (npm
-# ci). If the package randflake is missing, test/js/randflake.mjs replaces it.
+# each other's identifiers. The test skips the program if test/js lacks node-postgres, which "npm
+# ci" installs. If the package randflake is missing, test/js/randflake.mjs replaces it.
 
 use Cwd qw(getcwd);
 use Docs;

@@ -202,7 +202,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A grant opens a chunk only if all chunks of its class are full. Ended leases leave chunks empty.
+# A grant opens a chunk only if all chunks of its class are full. A chunk without leases is empty.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -215,7 +215,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases each node id alone. Then gives leases back until one remains in each chunk but the last.
+# Leases each node id alone. Gives back all but one lease of each chunk, and all of the last.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -271,7 +271,7 @@ fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases to free their node ids. Its new lease replaces one of them.
+# Each grant collects two ended leases to free node ids. The new lease replaces one ended lease.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});
@@ -280,7 +280,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # An entry has the pool's first node id and count, the server's node ids, and request sizes.
+    # An entry has the pool's first node id and size, the server's own node ids, and request sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -297,8 +297,8 @@ for my $number (0 .. $#histories) {
         "history $number: what is refused is not there, and what is granted is free");
 }
 
-# Sessions lease in the same chunks, while others purge leases, change the pool and roll back.
-# Sessions must not wait for open transactions, get others' node ids, or lose a node id.
+# Sessions lease node ids of the same chunks, while others purge leases, change the pool and roll
+# back. No session may wait for an open transaction, get a node id of another, or lose a node id.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);
@@ -333,7 +333,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # An entry has a function, a piece of its code, a replacement, a check, and its usual result.
+    # An entry has a function, a piece of its code, a replacement, a check, and the correct result.
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -1,6 +1,6 @@
-# While its clock was ahead, a server has used its static node ids for times after the end of its
-# new lease. Checks that the server gives this lease back as used, and leases other node ids. The
-# simulation of a fleet tests other changes between static and leased node ids.
+# A server uses static node ids while its clock is ahead, and then gets a lease of these node ids
+# that ends before the used times. Checks that the server gives this lease back as used, and leases
+# other node ids. The simulation of a fleet tests other changes between static and leased node ids.
 
 use Randflake;
 use RandflakeLease;

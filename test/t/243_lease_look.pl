@@ -1,5 +1,5 @@
-# Starts a coordinator's server with static node ids that may be leased. Before it uses them, it
-# must search every database for coordinators, and wait until leases of these node ids have ended.
+# Starts a server with static node ids and a coordinator that may lease these. First the server must
+# search every database for coordinators, and wait until leases of its node ids end.
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
 # three). The test prints how long the search takes after a start and after a promotion.
@@ -17,7 +17,7 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts with these settings. `forget` deletes the state, which may contain a larger skew.
+# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};

@@ -36,7 +36,7 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 
 # --- the queries -----------------------------------------------------------------------------
 
-# Runs the queries of both files on a server that is also its own coordinator.
+# Runs the queries of both files for postgres_exporter on a server that is also its own coordinator.
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 

@@ -10,7 +10,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Returns a wait event's name in pg_stat_activity. Before PostgreSQL 17 every name is "Extension".
+# Returns a wait event's name in pg_stat_activity, which is always "Extension" before PostgreSQL 17.
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# Uses one session, because a step back by one second shows only in the slot that was just used.
+# Calls in one session, because only the slot of the last call shows a step back by one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -125,7 +125,7 @@ $holder->safe_psql('postgres', 'CREATE DATABASE other');
 $holder->safe_psql('postgres', 'DROP DATABASE other');
 $holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
 
-# After a reload the lease worker asks the coordinator at once, so it notices the stop.
+# After a reload the lease worker asks the coordinator at once, so it notices a stopped coordinator.
 $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),

@@ -101,7 +101,7 @@ javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     await source.destroy();
     JS
 
-# Names a dummy engine for migrations, because Prisma would otherwise download one.
+# Sets a dummy engine for migrations, because Prisma would otherwise download the real engine.
 javascript('prisma', tables => 1, model => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
@@ -293,7 +293,7 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
-# A database with the extensions gets the same tables from the schema that Rails dumps.
+# If the extensions exist, the schema that Rails dumps recreates the same tables.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     programs => ['activerecord_program.rb'],
@@ -404,7 +404,7 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 python(@django);
-# The recipe's helper prepares the test database of Rails, which is a copy of the template.
+# Rails's test database is a copy of the template. The recipe's helper prepares this database.
 recipe(@active_record, after => [ [ 'env', 'PGDATABASE=again', $ruby, 'again.rb' ] ], also => {
     'fixtures/customer.yml' => "ada:\n  name: Ada\n", 'again.rb' => <<'RUBY' });
 require_relative 'activerecord'

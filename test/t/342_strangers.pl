@@ -1,4 +1,4 @@
-# Checks that attackers do not learn what the tables of docs/security.md say they do not learn.
+# Checks the column "does not learn" of the tables in docs/security.md, with attacks by each person.
 
 use Docs;
 use File::Find ();
@@ -178,7 +178,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# A session takes runs of 1, 8 and then 64 numbers. This count uses up the last run, too.
+# A session takes runs of 1, 8 and then 64 numbers. This many identifiers use up the last run.
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
@@ -215,8 +215,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE -------------------------------------------------------------------------------
 
-# Every role can read the stored expression of a view. An identifier that is a constant in this
-# expression shows its fields. So a role that can make such a view can decode the identifier.
+# Every role can read the stored expression of a view. A randflake constant in this expression shows
+# the identifier's fields. So a role that can make such a view can decode the identifier.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -275,7 +275,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# Each statement works with USAGE, so only the lack of USAGE can stop the attack.
+# Each of these attacks works with USAGE, so only the lack of USAGE can stop it.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

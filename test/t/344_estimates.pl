@@ -1,4 +1,4 @@
-# Checks that estimates for values of type randflake equal estimates for equally ordered bigints.
+# Checks that estimates for values of type randflake equal those for bigints in the same order.
 
 use Randflake;
 
@@ -30,7 +30,7 @@ BEGIN
 END $$;
 SQL
 
-# Compares the estimates for both types. "id" and the times in the queries are placeholders.
+# Compares the estimates for both types. Replaces "id" and the times in the queries for each type.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';
@@ -40,7 +40,7 @@ sub estimates_are_the_same {
         my ($expected, $twin, $found) = split /\|/, $node->safe_psql('postgres',
             "SELECT rows_of(\$\$$of_type\$\$), rows_of(\$\$$of_twin\$\$), count(*) FROM ($of_type) AS q");
         note("$query: expected $expected, as bigint $twin, found $found");
-        # The planner multiplies in a different order per type, so rounding errors may differ.
+        # The planner's order of multiplications depends on the type, so rounding errors may differ.
         $bad .= "$query: expected $expected, as bigint $twin, found $found\n"
           unless abs($expected - $twin) <= 1 + $twin / 1e6 && (!$good || abs($expected - $found) <= 0.3 * $found + 60);
     }

@@ -13,7 +13,7 @@ my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM rand
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
 
-# pg_dump orders tables by name, here: "before", the extension's table randflake_key, "zafter".
+# pg_dump orders tables by name: "before", then the extension's table randflake_key, then "zafter".
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -35,7 +35,7 @@ for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ])
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores into a copy of $template. Returns success, error messages and the database's name.
+# Restores the dump into a copy of $template. Returns success, errors and the database's name.
 my $databases = 0;
 my $template = 'template0';
 
@@ -232,7 +232,7 @@ like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerpri
     '  and a first use at the same time binds nothing');
 is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
 
-# An unbound database accepts the tables of a dump in any order, if the secret is the same.
+# If the secret matches, an unbound database accepts the tables of a dump in any order.
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
     unlink "$dumps/list";

@@ -108,7 +108,7 @@ my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
-# Returns the identifier of the first number in this second that the server does not skip.
+# Returns the identifier of the first number that the server does not skip in this second.
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");
@@ -184,7 +184,7 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# A query that reads old values also reads a value whose secret another transaction has just added.
+# A query that reads old values also reads a value whose secret another transaction adds.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;
@@ -239,7 +239,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# Gives up the values of a secret as documented.
+# Runs the documented statements that give up the values of a secret.
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

@@ -71,7 +71,7 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
-# The apply worker acts as the owner of the subscription and the table. This owner needs USAGE.
+# The apply worker acts as the owner of subscription and table. This owner needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
@@ -113,7 +113,7 @@ is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publishe
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
 
-# The first use in an unbound database adds the fingerprint and the row in one transaction.
+# In an unbound database, one transaction adds the first row and the secret's fingerprint.
 my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 $publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
 $publisher->wait_for_catchup('in_whole');

@@ -1,5 +1,5 @@
 # Partitions a table by a primary key of type randflake, with the statements of docs/type.md. Checks
-# pruning at plan time and at run time, dumps, restores and detached partitions.
+# dumps, restores, detached partitions, and pruning at plan time and at run time.
 
 use Docs;
 use Randflake;

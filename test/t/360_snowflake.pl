@@ -36,7 +36,7 @@ sub generates {
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
-    # Allows a time one second earlier, because the unit of time may have begun before the call.
+    # Allows a time one second before the call, because the unit of time may have begun earlier.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
 }
@@ -172,8 +172,8 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
-# Each node id has two numbers a millisecond, and a session cannot use up all node ids in this time.
-# So most milliseconds begin while the session searches for a node id with numbers left.
+# A node id has two numbers a millisecond. A session cannot use up all node ids in a millisecond. So
+# most milliseconds begin while the session searches for a node id with numbers left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

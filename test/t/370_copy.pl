@@ -31,7 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice. Returns the lower number of bytes of WAL, as other processes write WAL too.
+# Runs a COPY twice. Returns the smaller amount of WAL, because other processes write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
@@ -93,7 +93,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # Each case is a statement and a name. The trigger runs the statement for the first row.
+    # Each case has a statement and a description. The trigger runs the statement for the first row.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],

@@ -127,7 +127,7 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # --- all identifiers -----------------------------------------------------------------------------
 
-# Numbers of both types are compared as bigint, because they come from the same slots.
+# Compares identifiers of both types as bigint, because both types take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};

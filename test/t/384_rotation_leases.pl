@@ -1,6 +1,6 @@
 # Changes the secret of servers that lease node ids. A server with the new secret continues. A
-# server without it stops when the secret begins, and resumes without a restart once it has the
-# secret. If the coordinator learns of the secret too late, the servers stop until then.
+# server without this secret stops when the secret begins, and resumes without a restart once it has
+# the secret. If the coordinator lacks the secret, all servers stop until it knows the secret.
 
 use Docs;
 use Randflake;
@@ -109,7 +109,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns the seconds in which the server's clients received identifiers, and a count for each.
+# Returns each second whose identifiers the server's clients received, and counts these identifiers.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };

@@ -1,7 +1,7 @@
-# Runs a server that leases node ids and lacks a secret of the other servers. Once it learns this
-# from the coordinator, the server refuses to decode identifiers that the missing secret may have
-# made, because it would decode them wrongly. Only the secret ends this refusal. A crash, a restart,
-# static node ids or a restored base backup must not end it.
+# Runs a server that leases node ids and lacks a secret of the other servers. Once the coordinator
+# reports the missing secret, the server refuses to decode identifiers that this secret may have
+# made, because the result would be wrong. Only the missing secret ends this refusal. A crash, a
+# restart, static node ids or a restored base backup must not end it.
 
 use Randflake;
 use RandflakeHistory qw(crash_backend);

@@ -81,7 +81,7 @@ sub check_names {
     my ($file, $text) = @_;
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$|^randflake\.randflake$/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!(?:md|control)\b))\w+)/g;
-    # A page may name a test by its number only, as in test/t/390.
+    # A page may name a test by its number alone, as in test/t/390.
     push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !-e dirname($file) . "/$_" && !(m{^test/t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
@@ -113,8 +113,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that docs/troubleshooting.md contains each message without a hint. Skips messages with
-# little text beside conversions like %s, because the page shows them with example values.
+# Checks that docs/troubleshooting.md contains each message without a hint. Skips a message that is
+# little more than conversions like %s, because the page replaces these by example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';

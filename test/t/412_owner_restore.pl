@@ -74,7 +74,7 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database, in which a superuser first runs `before`. Runs psql with
+# Restores a dump as a role into a new database, after a superuser has run `before`. Runs psql with
 # the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's name.
 sub restore {
     my ($server, $role, %options) = @_;

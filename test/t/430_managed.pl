@@ -1,5 +1,5 @@
-# Checks that the managed script returns the same identifiers, text forms, shards, errors and
-# secrets as the library. Tables move in both directions, and roles without grants learn nothing.
+# Compares results and errors of the managed script with those of the library. Moves tables from the
+# script to the library and back. Checks that roles without grants cannot decode identifiers.
 
 use JSON::PP;
 use Randflake;
@@ -45,7 +45,7 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# The script has a function that encrypts many numbers at once. The results must be the same.
+# Encrypts many numbers in one call. The results must equal those of single calls.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -66,7 +66,7 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# Compares 53-bit identifiers, and masks whose labels have characters of 1 to 4 bytes.
+# Compares 53-bit identifiers. Compares also masks with labels of 1-byte to 4-byte characters.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql

@@ -1,4 +1,4 @@
-# Checks that the managed script gives out numbers as its model does, even with paused and canceled
+# Checks that the managed script gives out numbers as its model does, despite paused or canceled
 # sessions, and after RANDFLAKE_ROUNDS crashes. A copied database must refuse to give out numbers.
 
 use Docs;
@@ -57,7 +57,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers for this many seconds ahead of the clock, and skips most numbers of each second.
+# Makes identifiers of this many new seconds, ahead of the clock. Skips most numbers of each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -128,7 +128,7 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # An old snapshot shows the state before the node id changed, so the function must refuse.
+    # An old snapshot shows the state before the node id changed, so randflake_generate() must fail.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -167,7 +167,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # Sets the numbers to 0, and sets tickets and hops so that they add up to the clock's time.
+    # Sets `numbers` to 0. Sets `tickets` and `hops` to values that add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -178,8 +178,8 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# The database "lost" uses numbers ahead of the clock. Then "lost" loses, recreates or restores its
-# state, or another database uses the same secret. SECRET stands for the secret of "lost".
+# The database "lost" uses numbers of seconds ahead of the clock. Then "lost" loses, recreates or
+# restores its state, or another database uses the secret of "lost". SECRET stands for this secret.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -265,7 +265,7 @@ sub end_clients {
     }
 }
 
-# A session that opens a second sleeps before its first ticket, between tickets, and after the last.
+# A session that opens a second sleeps before its first ticket and after each ticket.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
@@ -289,7 +289,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id sometimes, because each crash may move its position further ahead.
+    # Changes the node id sometimes, because each crash may move the node id's position ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };

@@ -1,4 +1,4 @@
-# Dumps, restores and moves a database with the managed script, also as an extension of pg_tle.
+# Dumps, restores and moves databases with the managed script, alone or as an extension of pg_tle.
 # Installs a later version of the script over an earlier one.
 
 use Docs;
@@ -52,7 +52,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# Makes the files of an extension from what pg_tle would register, because pg_tle is not installed.
+# Makes an extension from the text that pg_tle would register, because pg_tle is not installed.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";

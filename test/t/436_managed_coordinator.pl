@@ -11,7 +11,7 @@ my $fleet = new_fleet();
 my $first = managed_server('first', streaming => 1, conf => "max_prepared_transactions = 2\nlog_statement = none\n");
 my $schema = 'randflake_coordinator';
 
-# Gives other roles default privileges. Adds overloads that fit calls better than PostgreSQL's own.
+# Gives other roles default privileges. Adds overloads that calls prefer to PostgreSQL's functions.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
 $first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {
@@ -172,7 +172,7 @@ end_load($fleet, $_) for @holders;
 all_is_well($fleet, $known, 'all of it', leased => 0);
 $_->stop for @holders;
 
-# Restores a dump. Then hides the identity of the server, as some services do.
+# Restores a dump. Then hides the server's system identifier, as some services do.
 my ($from, $to) = map { $standby->connstr($_) . ' user=owner' } qw(hour restored);
 command_ok([ 'sh', '-c', "pg_dump -n $schema '$from' | psql -Xqo /dev/null -v ON_ERROR_STOP=1 '$to'" ], 'the owner restores its dump');
 is($standby->safe_psql('restored', $_), $standby->safe_psql('hour', $_), '  which has all of ' . (/FROM (\w+)/)[0])

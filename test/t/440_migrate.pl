@@ -1,6 +1,6 @@
-# Moves a schema with every kind of dependent object to each type of key: at once, or by online
-# steps while programs write. All rows and objects except the keys must stay the same. The test
-# kills each step once, and undoes moves after various steps.
+# Moves a schema with every kind of dependent object to each type of key, both in one transaction
+# and by online steps while programs write. All rows and objects except the keys must stay the same.
+# The test kills each step once, and undoes moves after various steps.
 
 use feature 'state';
 use Docs;
@@ -173,7 +173,7 @@ sub differing {
 
 my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
 
-# Checks that keys have this type, that all else is as before, and that new rows get keys.
+# Checks that keys have this type, that all else is unchanged, and that new rows get keys.
 sub same_but_for_keys {
     my ($db, $type, $name) = @_;
     is(content($db), $content, "$name: rows are the same");
@@ -370,8 +370,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, as psql's \gexec would. `count` limits their number, `kill` kills each
-# step once and runs it again, `load` checks that programs go on, and `all` includes step 8.
+# Runs the remaining steps, as psql's \gexec would. `count` limits the number of steps, `kill` kills
+# each step once and runs it again, `load` checks that programs go on, and `all` includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');

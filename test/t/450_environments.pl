@@ -1,4 +1,4 @@
-# Follows docs/environments.md: makes a staging copy, changes types of keys, removes the extensions.
+# Follows docs/environments.md: makes a staging copy, changes key types, and removes the extensions.
 
 use Docs;
 use Randflake;
