@@ -14,7 +14,7 @@ my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
 my $good = "$here dbname=postgres";
 my $duration = $RandflakeLease::duration;
 
-# Makes two roles with passwords. Only one of them may lease.
+# Makes two roles with passwords. Only one of the roles may lease node ids.
 my $passwords = "$here dbname=postgres user";
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';

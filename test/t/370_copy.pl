@@ -31,7 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice. Returns the smaller amount of WAL, because other processes write WAL too.
+# Runs a COPY twice. Returns the smaller number of WAL bytes, because other processes write WAL too.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
