@@ -55,11 +55,11 @@
 --
 -- Later versions
 --
--- A new version installs over an earlier one in one transaction. The script replaces functions,
--- which keep their oids, and drops nothing. First it locks randflake_state. A call that waits for
--- this lock continues in the old body of its function, but calls new functions. After the old body
--- has read the row, it checks the number that randflake_format() returns. So a version that changes
--- the meaning of state or sequences changes this number, and rewrites the row by TRUNCATE.
+-- One transaction installs a new version over an earlier one. The script replaces functions, which
+-- keep their oids, and drops nothing. First it locks randflake_state. A call that waits for this
+-- lock continues in the old body of its function, but calls new functions. After the old body has
+-- read the row, it checks the number that randflake_format() returns. So a version that changes the
+-- meaning of state or sequences changes this number, and rewrites the row by TRUNCATE.
 --
 -- Security
 --
@@ -636,7 +636,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If the position is far behind, the holder of the position's second moves it. Others wait.
+        -- Only the holder of the position's second moves a position that is far behind.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',

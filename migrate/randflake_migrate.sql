@@ -1648,7 +1648,7 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps of a move, or with `back` the steps that reverse a move.
+-- Writes all steps of a move. With `back`, writes the steps that reverse the move.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -6,7 +6,7 @@
 #
 # The link ./quickstart leads to a folder in /tmp, which contains the secret, the data and the
 # socket. The server listens only on this socket, and only the server's user may enter the folder.
-# PG_CONFIG chooses the PostgreSQL. The default is the newest one on the machine.
+# PG_CONFIG chooses the PostgreSQL installation. The default is the newest one on the machine.
 
 set -euo pipefail
 self=$0

@@ -8,7 +8,7 @@
 #
 # Each line with "stage", "long" or "last" below names a stage and its command. The output of a
 # stage goes to build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the
-# PostgreSQL. The default is the newest one on the machine.
+# PostgreSQL installation. The default is the newest one on the machine.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

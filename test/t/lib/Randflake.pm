@@ -281,7 +281,7 @@ sub clock_stands_at {
     set_clock($node, $time, 1);
 }
 
-# Starts a server under its clock, or under the clock of another server.
+# Starts a server under its own clock, or under the clock of another server.
 sub start_under_clock {
     my ($node, $owner) = @_;
     $owner //= $node;

@@ -1,5 +1,5 @@
 # Runs a fleet: a coordinator, servers that lease node ids from it, and clients that write down
-# every identifier they receive. Checks all identifiers against the coordinator's table.
+# every identifier they receive. Checks all identifiers against the coordinator's leases.
 
 package RandflakeLease;
 

@@ -89,7 +89,7 @@ sub _run {
 }
 
 # Makes a listener with a full queue. Connections to it get no answer, as if the network lost
-# packets. Returns an object that keeps the queue full, and the port.
+# packets. Returns two values: an object that keeps the queue full, and the port.
 sub black_hole {
     my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1')
       or die "could not listen: $!";
