@@ -1,10 +1,10 @@
 // Defines one type of time for each clock and epoch, so that the compiler rejects any mixture. Each
-// type is as cheap as its 64-bit number. Only this file converts between types.
+// type is as cheap as the 64-bit number that it holds. Only this file converts between types.
 //
-// The difference of two times is a duration in their unit. Code can add only a duration in the same
-// unit to a time. In `time + 5`, the number becomes a duration in the unit of `time`. A duration
-// never converts implicitly to a number or to another unit. Packed words, layouts, the file on disk
-// and SQL values store times as plain numbers.
+// The difference of two times is a duration in their unit. A duration can be added to a time only
+// if both have one unit. In `time + 5`, the number becomes a duration in the unit of `time`. A
+// duration never converts implicitly to a number or to another unit. Packed words, layouts, the
+// file on disk and SQL values store times as plain numbers.
 
 #pragma once
 

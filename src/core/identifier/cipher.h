@@ -1,4 +1,4 @@
-// SPARX-64/128, the block cipher that turns a raw number into an identifier.
+// Implements SPARX-64/128, the block cipher that turns a raw number into an identifier.
 //
 // Source: Dinu, Perrin, Udovenko, Velichkov, Großschädl, Biryukov, "Design Strategies for ARX with
 // Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4.
@@ -35,7 +35,7 @@ KeySchedule ExpandKey(const Key& key) noexcept;
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept;
 uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 
-// Reads a key of 32 hexadecimal digits in either case. A failure leaves *key unchanged.
+// Reads a key of 32 hexadecimal digits in upper or lower case. A failure leaves *key unchanged.
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake

@@ -37,8 +37,8 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 
 #if defined(__x86_64__) && !defined(__clang__)
 // An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, this rotates the
-// word. Clang generates this instruction by itself. GCC does not, and cannot inline the intrinsic
-// into templates that lack this target.
+// word. Clang generates this instruction by itself. GCC does not generate it, and cannot inline the
+// intrinsic into templates that lack this target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -85,8 +85,8 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 #endif
 
 // Turns four vectors of 64-bit numbers into one vector for each 16-bit word, and back. Transposes
-// the 4 x 4 words of the four numbers in the same 64-bit lane. Words stay in their lane, so this
-// needs no shuffles and works in either byte order.
+// the 4 x 4 words of the four numbers in the same 64-bit lane. Words stay in their lane, so the
+// transposition needs no shuffles and works in either byte order.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);

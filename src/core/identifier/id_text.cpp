@@ -61,7 +61,7 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept {
 TextResult ParseText(const char* text, size_t length) noexcept {
     if (length == 0)
         return {TextError::kEmpty, 0, 0};
-    // If the text is also too long, the error names the bad character, which helps more.
+    // If a text is too long and has a bad character, the error names the bad character.
     for (size_t i = 0; i < length; i++)
         if (DigitValue(text[i]) < 0)
             return {TextError::kBadCharacter, 0, i};

@@ -33,7 +33,7 @@ struct TextResult {
 // Writes the digits of `id` in lower case, without a NUL. Returns the number of digits.
 size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 
-// Accepts digits in either case, and leading zeros.
+// Accepts digits in upper and lower case, and leading zeros.
 TextResult ParseText(const char* text, size_t length) noexcept;
 
 // These functions also apply the SQL type's additional rule.

@@ -252,7 +252,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // Orders the fields from the top bit down. At equal shifts, a field without bits comes last.
+    // Orders the fields from the top bit down. If shifts are equal, a field without bits is last.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -1,11 +1,11 @@
-// Parses a layout's text, which is a name or lists the fields from the top bit down and the epoch:
+// Parses a layout's text. The text is a name, or gives the epoch and the fields, top bits first:
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits. The width of time is followed by a colon and the unit of a tick in ms or s,
-// which must divide one second. The epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657,
-// optionally with T instead of the blank and a Z at the end) or a number of Unix milliseconds. The
-// epoch must be a multiple of the unit. Blanks around fields and signs are ignored.
+// Widths are in bits. After the width of the time come a colon and the unit of a tick, in ms or s.
+// The unit must divide one second and the epoch. The epoch is a date, a timestamp in UTC
+// (2010-11-04 01:42:54.657, optionally with T instead of the blank and a Z at the end) or a number
+// of Unix milliseconds. Blanks around fields and signs are ignored.
 
 #pragma once
 
@@ -75,7 +75,7 @@ struct LayoutResult {
 
 LayoutResult ParseLayout(const char* text, size_t length) noexcept;
 
-// Writes a layout's description, NUL-terminated. ParseLayout accepts it.
+// Writes a layout's description as NUL-terminated text. ParseLayout accepts this text.
 inline constexpr size_t kMaxLayoutText = 128;
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
 

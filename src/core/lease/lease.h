@@ -49,8 +49,7 @@ constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// A reading of the coordinator's clock, which showed `shown` at this server's time `at`. The error
-// is at most `error` in both directions.
+// At this server's time `at`, the coordinator's clock showed `shown`, plus or minus `error`.
 struct CoordinatorClock {
     UptimeMs at;  // 0: unknown
     WallMs shown;

@@ -8,8 +8,8 @@
 namespace randflake {
 namespace {
 
-// The coordinator's functions refuse with object_not_in_prerequisite_state. Other errors, such as
-// those of a standby or a full disk, do not affect the lease.
+// The coordinator's functions refuse a request with the error object_not_in_prerequisite_state.
+// Other errors, such as those of a standby or a full disk, do not affect the lease.
 constexpr char kRefusal[] = "55000";
 // If the coordinator disagrees about the secrets, its error has this constraint name.
 constexpr char kAboutSecrets[] = "secrets";
@@ -75,8 +75,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field of an error contains a Unix second. In an error about secrets, the holder lacks
-// a secret from this second on. In a refusal, the coordinator grants nothing before this second.
+// The column field of an error contains a Unix second. If the error is about secrets, the holder
+// lacks a secret from this second on. After a refusal, the coordinator grants nothing before it.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

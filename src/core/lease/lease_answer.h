@@ -5,7 +5,7 @@
 //   - Each request is one statement, which ends the exchange. The coordinator sends the row,
 //     commits, and then reports that it is ready, without waiting for the holder. So the row counts
 //     only after this report. If the report shows an open transaction, there was no commit.
-//   - A broken connection, an error, or an answer of another form is no grant.
+//   - A broken connection, an error, or an answer without the expected form is no grant.
 //   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
 //     standby, the coordinator commits locally and warns. A failover may lose such a commit.
 //
@@ -55,7 +55,7 @@ struct AnswerPart {
     int field_count;
     const AnswerField* fields;
 
-    // Valid for kError: fields of the error in PostgreSQL's protocol. A missing field is null.
+    // For kError, these are fields of the error in PostgreSQL's protocol. A missing field is null.
     const char* message;
     const char* sqlstate;
     const char* constraint;
@@ -88,7 +88,7 @@ public:
 
     // Returns whether the coordinator refuses. Do not call this after kGood.
     bool refused() const noexcept { return refused_; }
-    // Returns the second before which the coordinator grants nothing, or 0 if it did not say.
+    // Returns the second before which the coordinator grants nothing, or 0 if it is unknown.
     UnixSecond not_before() const noexcept { return not_before_; }
 
     // Returns a value within the range of its type, or 0 for kVoid. Call this only after kGood.

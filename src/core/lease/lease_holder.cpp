@@ -135,7 +135,7 @@ LeaseOutcome LeaseHolder::Refused() noexcept {
         return Unanswered();
     RANDFLAKE_ASSERT(newest().id != 0);
     awaits_ = LeaseRequest::Kind::kNone;
-    // The open lease stays good until its end.
+    // The open lease stays valid until its end.
     if (next_.id != 0)
         next_ = {};
     else

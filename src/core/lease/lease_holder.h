@@ -1,5 +1,5 @@
-// Decides what the holder of leases asks the coordinator and when, how it interprets answers, when
-// it opens windows, and which leases it gives back.
+// Decides for the holder of leases when to send which request to the coordinator, how to interpret
+// the answer, when to open windows, and which leases to give back.
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
@@ -13,8 +13,8 @@
 //
 // A holder has at most two leases. The slots use the node ids of the open lease. The next lease
 // waits for its own start and the end of the open lease. Windows follow each other in time
-// (generator.h), and another coordinator may grant the same node ids. So a holder never leaves a
-// lease before its end.
+// (generator.h), and another coordinator may grant the same node ids. So a holder never moves to
+// the next lease before the open lease ends.
 //
 // The holder is plain data in shared memory, which may be copied byte by byte. If all bytes are
 // zero, the holder has no leases. One process at a time changes the holder. The caller passes clock
@@ -69,7 +69,7 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // if the lease was not used, the second before its start
 
-    // Makes last_used at least `end` - 1, as this directory may have used the node ids until `end`.
+    // Makes last_used at least `end` - 1. This directory may have used the node ids until `end`.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -115,8 +115,8 @@ public:
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
-    // LatestEnd, and the lease would also be too long by the clock that never steps, the lease
-    // keeps its end, and the holder does not renew it again.
+    // LatestEnd, and the lease would be too long by the steady clock too, the lease keeps its end,
+    // and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -137,7 +137,7 @@ public:
 
     // Extends the window in force to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
-    // If the open lease has no window, returns one for it; see OpenNext.
+    // If the open lease has no window, returns a window for the lease; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
     // open yet. The window starts at `earliest` or later, and ends at `latest` or before.
@@ -147,11 +147,11 @@ public:
     // node ids until `used_until`, and the lease ends by then. A use that ended with `window` or
     // earlier does not count, because it was under the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Forgets the next lease and returns it, to be given back. Reports it as used up to its end, so
-    // that the coordinator does not shorten it.
+    // Forgets the next lease and returns it for the caller to give back. Reports it as used up to
+    // its end, so that the coordinator does not shorten it.
     LeaseRelease DropNext() noexcept;
-    // Forgets both leases and returns them, to be given back. `last` is the last second in which
-    // the open lease was used, or kNotUsed.
+    // Forgets both leases and returns them for the caller to give back. `last` is the last second
+    // in which the open lease was used, or kNotUsed.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one

@@ -65,7 +65,7 @@ bool TakeWord(TextLeft* text, const char* word) {
     return true;
 }
 
-// Parses a line that is neither blank nor a comment, without white space at its end.
+// Parses a line that has no white space at its end and is neither blank nor a comment.
 SecretFileError ParseLine(TextLeft line, const SecretList& before, Secret* secret) {
     RANDFLAKE_ASSERT(!line.empty() && before.count <= kMaxGenerations);
     if (before.count == kMaxGenerations)

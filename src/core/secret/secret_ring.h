@@ -1,5 +1,5 @@
 // Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
-// are never equal, and each identifier decodes to its number. No identifier names its secret.
+// differ, and each identifier decodes to its number. No identifier shows which secret encrypted it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`, with an exception: the first
@@ -38,9 +38,9 @@ namespace randflake {
 // The size of shared memory and of the state on disk grows with this number.
 inline constexpr int kMaxGenerations = 16;
 
-// A view of generations in the caller's memory. The caller may append to them. Cipher::from is the
-// generation's first second, which is 0 in the first generation and then increases. Cipher::Encrypt
-// and Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
+// Views generations in the caller's memory. The caller may append to them. Cipher::from is the
+// first second, which is 0 for generation 0 and increases with each generation. Cipher::Encrypt and
+// Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
 template <typename Cipher>
 class Ring {
 public:
@@ -90,7 +90,7 @@ public:
         return false;
     }
 
-    // Returns the expected share of this second's numbers that servers do not skip. A generation
+    // Of the numbers of `second`, returns the expected share that servers do not skip. A generation
     // with 1 % of all seconds claims 1 % of all identifiers, because ciphers spread claims evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
@@ -104,9 +104,9 @@ public:
         return left;
     }
 
-    // Encrypt and Decrypt inline the case of one generation, which needs only the cipher.
+    // Encrypt() and Decrypt() contain the case of one generation inline. It needs only the cipher.
 
-    // Returns false if servers skip the number. Then *id is unusable.
+    // Returns false, with an unusable *id, if servers skip the number.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
@@ -115,7 +115,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false, with *raw unchanged, if no generation claims `id`. Then no server made `id`.
+    // If no generation claims `id`, no server made `id`: returns false and leaves *raw unchanged.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

@@ -11,7 +11,7 @@
 // change leases, to read or write the state on disk, to change ServerMemory, and to add secrets.
 // The postmaster takes no lock, because it calls MakeMemory and Stop while it has no children.
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
-// because these are atomic. For the leases, they read a copy (ShowLeases).
+// because these are atomic. Processes read a copy of the leases (ShowLeases).
 //
 // Each write stores the whole state, then the marker. Only then may a process rely on this state.
 //
@@ -43,14 +43,14 @@
 
 namespace randflake {
 
-// If the wall clock has jumped ahead by more than this since the postmaster's start, the server
+// Limits forward jumps of the clock since the postmaster's start. After a longer jump, the server
 // opens no window and waits for the operator, because a window makes earlier seconds unusable.
 inline constexpr Seconds kMaxClockJump = 86400;
 
 // After a failed write or read, the server waits this long before it tries again.
 inline constexpr Ms kRetryInterval = 200;
 
-// The reason why the last attempt to open or extend the window failed.
+// States why the last attempt to open or extend the window failed.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
@@ -134,7 +134,7 @@ struct PostmasterMemory {
     bool locked;               // holds the directory's lock; see Resumes
 };
 
-// The shared memory of a server, apart from slots and window. Its bytes are zero at first.
+// Defines the shared memory of a server, apart from slots and window. Its bytes are zero at first.
 template <typename Holder>
 struct ServerMemory {
     // MakeMemory writes these fields. Processes read them without the lock.
@@ -234,10 +234,10 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.Terms() } -> std::same_as<LeaseTerms>;  // duration and skew of leases
     { env.Generates() } -> std::same_as<bool>;    // out of recovery, and with node ids
 
-    // * If a read fails, it reports this and returns false.
+    // * If a read fails, ReadState reports the failure and returns false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
-    // Reads without creating files.
+    // Reads the state without creating files.
     { env.LookAtState(read, error) } -> std::same_as<bool>;
 
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
@@ -291,8 +291,8 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // At a clean stop, after the exit of all children, writes the exact end of a window of static
-    // node ids. The next start finds the same `boot` unless PostgreSQL has run since this stop.
+    // Writes the exact end of a window of static node ids at a clean stop, when no children are
+    // left. The next start finds the same `boot` unless PostgreSQL has run since this stop.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -305,7 +305,7 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // A server that starts after this stop holds off for the tolerance that is set now or
+        // After this stop, another server's hold-off lasts for the tolerance that is set now or
         // later. So the proof ignores tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
@@ -337,14 +337,14 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        // If the clock was set back, other servers' clocks may still show the former, later time.
+        // If this server's clock was set back, other servers' clocks may still be ahead of it.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
         // A standby, or a server that lost its secrets, needs no state to add a secret. It has
         // issued nothing since its start, and checks the state before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
-        // The state on disk may have leases, too.
+        // The holder may have leases, and the state on disk may have other leases.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
@@ -394,7 +394,7 @@ public:
     // --- the worker that looks
 
     // Coordinators in this server's databases may have leased range i until free_at[i]. The state
-    // keeps this second as a written end, so every later start waits for it, even a proven start.
+    // keeps this second as a written end, so every later start, even a proven start, waits for it.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -451,7 +451,7 @@ public:
         return outcome;
     }
 
-    // Opens the window of the next lease when it is time, unless a session has done so.
+    // Opens the window of the next lease if the lease may open and no session has opened it.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -870,7 +870,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // If a coordinator's report arrived before this read, it is newer than the state.
+        // A coordinator's report that arrived before this read is newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;

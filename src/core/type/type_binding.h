@@ -2,8 +2,8 @@
 // the server must do before it uses a value.
 //
 // A value depends on its own and all earlier generations (secret_ring.h). So a database needs an
-// entry for each generation up to the generation of its newest value. Two tables hold entries, in
-// any order and possibly more than once:
+// entry for each generation up to the generation of its newest value. The entries are in two
+// tables. They have no order, and may be repeated:
 //
 //   keys     the generations that values may have. Before a session makes a value or takes one as
 //            input, it adds the entries of the value's generation and of earlier generations.
@@ -12,10 +12,10 @@
 //
 // If the ring lacks an entry, the entry belongs to another ring. The two rings are equal up to some
 // second, and decode identifiers of earlier seconds in the same way. So the server accepts only
-// values of earlier seconds. Values that stand for a second belong to the first generation.
+// values of these seconds. Values that stand for a second belong to the first generation.
 //
-// If an identifier's generation has not begun by any clock within the tolerated difference, no
-// server can have made the identifier. So the server refuses it as input.
+// If no clock within the tolerated difference has reached the start of an identifier's generation,
+// no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 
@@ -28,8 +28,8 @@
 
 namespace randflake {
 
-// Reads an entry: 16 hexadecimal digits of the fingerprint. The second and later secrets also have
-// "@" and the Unix second at which they begin. Returns false for other texts.
+// Reads an entry: 16 hexadecimal digits of the fingerprint. Each secret except the first also has
+// "@" and the Unix second at which it begins. Returns false for other texts.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // Compares the rows of one table with a ring.
@@ -111,8 +111,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns a second. As long as ring and tables stay unchanged, a session can use values of earlier
-// seconds without reading the tables again.
+// Returns a second. A session can use values of seconds before the returned second without reading
+// the tables again, as long as the ring and the tables stay unchanged.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

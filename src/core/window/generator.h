@@ -68,9 +68,9 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// A slot without a window has this word: in new shared memory, after SealWindow, and if the layout
-// cannot hold the window. A slot with a window never has this word, because windows start at tick 1
-// or later and a sequence has at least one bit.
+// A slot has this word in new shared memory, after SealWindow, and while its layout cannot hold the
+// window. A slot with a window never has this word, because windows start at tick 1 or later and a
+// sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -159,7 +159,7 @@ constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) no
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Returns whether the clock is more than `skew` behind the reserved tick. The server may then use
+// Returns whether the clock is more than `skew` behind the reserved tick. If so, the server may use
 // another range. Without a reservation, compares the clock with the slot's tick or window.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
@@ -204,8 +204,8 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 // Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
 // the window was changing. `last_node` is the last node id that the slots may get. Loads the window
 // before and after the slot's word. If both loads return the same window, this window was also open
-// when the word was loaded. The only exception is that the server closed it between the loads and
-// opened a window of another range of node ids with the same seconds.
+// when the word was loaded. The only exception: between the loads, the server closed this window,
+// and opened a window of the same seconds for another range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -256,8 +256,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second in which a slot with this word reserved numbers of the window. If it
-// reserved none, returns the second before the window.
+// Returns the last second in which a slot with this word reserved numbers of the window. If the
+// slot reserved none, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
@@ -270,8 +270,8 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 inline constexpr Second kNotUsed{-1};
 
 // Closes the window for all sets. Returns the last second in which a number was reserved in the
-// window, or kNotUsed. A concurrent compare-and-swap counts if it comes first, and fails otherwise.
-// Only one process may call this or ChangeWindow at a time, always with the same `sets`.
+// window, or kNotUsed. A compare-and-swap counts if it precedes its slot's exchange, and fails
+// otherwise. One process at a time may call SealWindow or ChangeWindow. All pass the same `sets`.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

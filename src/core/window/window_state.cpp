@@ -28,7 +28,7 @@ constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
-// The CRC-32C of each byte, with the reflected polynomial of RFC 3720, section 12.1.
+// Contains the CRC-32C of each byte, with the reflected polynomial of RFC 3720, section 12.1.
 constexpr auto kCrcOfByte = [] {
     std::array<uint32_t, 256> table{};
     for (uint32_t byte = 0; byte < 256; byte++) {
@@ -184,7 +184,7 @@ constexpr bool IsValid(const WrittenEnd& written) {
     return IsValid(written.nodes) && written.end <= kMaxEnd;
 }
 
-// Returns the smallest range that covers both ranges, with the later end.
+// Returns the smallest range that covers both ranges, and gives it the later end.
 constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
     const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
     const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);

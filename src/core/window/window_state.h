@@ -36,7 +36,7 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// A server's static node ids: consecutive ranges of one size. The server uses one range at a time.
+// Static node ids are consecutive ranges of one size. The server uses one range at a time.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -119,7 +119,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
                              Second end) noexcept;
 
 // The ring `before` lacked a secret from `differs_from` on. Returns `differs_from`, or 0 if `after`
-// has a new secret that begins then. Only a coordinator knows whether it is the missing secret.
+// has a new secret that begins then. Only a coordinator knows whether that secret was missing.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
@@ -179,12 +179,12 @@ struct SkewRange {
 // unusable. The server extends the window in its last second, and so writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// A state has the written ends of up to this many ranges, the range in use first. If a directory
-// has used more ranges, the last two ranges that are not configured merge into one range.
+// A state has the written ends of up to this many ranges. The range in use comes first. If a
+// directory has used more ranges, the last two ranges that are not configured merge into one range.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
-// A clean stop of a server with static node ids.
+// Describes a clean stop of a server with static node ids.
 struct Stop {
     // Combines the machine's boot with the position of the last checkpoint. Every run of PostgreSQL
     // in the directory changes this position, even a run without this library. 0 means unknown.
@@ -196,11 +196,11 @@ struct Stop {
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// Describes one attempt to write the state. A run lasts from the creation of shared memory to its
-// end. The number of the run's first attempt is random, and each further attempt has the next
-// number. Failed attempts count, because their state may appear on disk later. When the state is
-// durable, and before anything relies on it, the server writes `mark` to the marker. While the
-// marker shows `mark` or `follows`, everything in use relies on this state or an earlier state.
+// Describes one attempt to write the state. A run lasts as long as its shared memory. The number of
+// the run's first attempt is random, and each further attempt has the next number. Failed attempts
+// count, because their state may appear on disk later. The server writes `mark` to the marker after
+// the state is durable and before anything relies on it. While the marker shows `mark` or
+// `follows`, everything in use relies on this state or an earlier state.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -250,14 +250,14 @@ struct Lease {
 // A holder has up to two leases: the open lease, whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses Linux' boot id, a lower-case UUID and a line break. Any other text sets `boot` to zeros.
+// Parses Linux' boot id: a lower-case UUID and a line break. Any other text sets `boot` to zeros.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this state
-    // 0, or the second from which this server lacks a secret, as a coordinator reported.
+    // A coordinator reported that this server lacks a secret from this second on. 0 means none.
     Second differs_from;
     // The extremes of the tolerated difference since the start of the server that wrote this state.
     // If the state has a stop, `smallest_ms` is the value at the stop.
@@ -296,8 +296,8 @@ struct WindowState {
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
-    // function lowers an end. The window must be sealed, and the server must have used none of its
-    // numbers from `end` on. If `end` is 0, the server has used no number of the window.
+    // function lowers an end. The window must be sealed, and the server must have used no number of
+    // the window from `end` on. If `end` is 0, the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -373,8 +373,8 @@ struct Start {
 
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
 // have been promoted since. Another server ran until the promotion, so the hold-off then counts
-// from the present. If the wall clock now shows an earlier time than at the start, sets wall_ms to
-// the present time. This is safe, because other servers stopped before the start.
+// from the present. If the wall clock now shows an earlier time than at the start, sets
+// start->wall_ms to the present time. This is safe, because other servers stopped before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
@@ -386,32 +386,32 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// Returns the copied_at of a start at `now` that read the state `found` in the directory `own`.
+// A start at `now` read the state `found` in the directory `own`. Returns its copied_at.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
 // after the written ends of its node ids, and after the hold-off. No window may open while the plan
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
-// Without a proof, the hold-off lasts until the tolerated difference has passed since the start by
-// both the wall clock and the uptime. The wall clock ensures that the hold-off ends after all
+// Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
+// tolerated difference since the start. The wall clock ensures that the hold-off ends after all
 // seconds that other servers used. Other servers' proofs rely on the length of the hold-off, which
 // the uptime ensures even if the clock is set. The operator may set the clock back later. So until
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Another server
-// would have started after this stop and held off. So if less than the tolerated difference passed
-// between the stop and this start, it has issued no identifier. The proof requires:
+// would have started after this stop and begun with its hold-off. So if less than the tolerated
+// difference passed from the stop to this start, that server issued nothing. The proof requires:
 //
-// - The server stopped in this directory and this boot, with all node ids that are configured now.
+// - The server stopped in this directory in this boot. Its node ids included those configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
 //   back to this stop, and another run may have opened a window.
-// - PostgreSQL has not run here since the stop. Otherwise a coordinator could have leased node ids.
+// - PostgreSQL has not run in this directory since the stop. A run could have leased node ids.
 // - Less than the tolerated difference has passed since the stop, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
-// The tolerated difference can change. The proof uses the smallest of the values at the stop and
-// since this start. The hold-off uses the largest value in the stopped run and since this start.
+// The tolerated difference can change. The proof uses the smallest of the value at the stop and all
+// later values. The hold-off uses the largest value of the stopped run and of this run.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,
@@ -446,7 +446,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server, and after all seconds that other servers may have used. With static node ids, it
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of this server's last lease, because the coordinator grants no lease of later
-// seconds under another secret. So a server whose lease ended for lack of a secret can add it.
+// seconds under another secret. So a server that lost its lease for lack of a secret can add it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
