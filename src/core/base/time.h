@@ -2,7 +2,7 @@
 // type is as cheap as the 64-bit number that it holds. Only this file converts between types.
 //
 // The difference of two times is a duration in their unit. A duration can be added to a time only
-// if both have one unit. In `time + 5`, the number becomes a duration in the unit of `time`. A
+// if both have the same unit. In `time + 5`, the number becomes a duration in the unit of `time`. A
 // duration never converts implicitly to a number or to another unit. Packed words, layouts, the
 // file on disk and SQL values store times as plain numbers.
 

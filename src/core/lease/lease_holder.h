@@ -115,8 +115,8 @@ public:
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease to the second `last`. Never moves the end back. If `last` is beyond
-    // LatestEnd, and the lease would be too long by the steady clock too, the lease keeps its end,
-    // and the holder does not renew it again.
+    // LatestEnd, and the clock that never steps also shows too long a lease, the lease keeps its
+    // end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -147,8 +147,8 @@ public:
     // node ids until `used_until`, and the lease ends by then. A use that ended with `window` or
     // earlier does not count, because it was under the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Forgets the next lease and returns it for the caller to give back. Reports it as used up to
-    // its end, so that the coordinator does not shorten it.
+    // Forgets the next lease and returns it for the caller to give back. Reports a use until the
+    // lease's end, so that the coordinator does not shorten the lease.
     LeaseRelease DropNext() noexcept;
     // Forgets both leases and returns them for the caller to give back. `last` is the last second
     // in which the open lease was used, or kNotUsed.

@@ -38,7 +38,7 @@ namespace randflake {
 // The size of shared memory and of the state on disk grows with this number.
 inline constexpr int kMaxGenerations = 16;
 
-// Views generations in the caller's memory. The caller may append to them. Cipher::from is the
+// Refers to generations in the caller's memory. The caller may append to them. Cipher::from is the
 // first second, which is 0 for generation 0 and increases with each generation. Cipher::Encrypt and
 // Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
 template <typename Cipher>
@@ -104,7 +104,7 @@ public:
         return left;
     }
 
-    // Encrypt() and Decrypt() contain the case of one generation inline. It needs only the cipher.
+    // Encrypt() and Decrypt() inline the case of one generation, which needs only the cipher.
 
     // Returns false, with an unusable *id, if servers skip the number.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
@@ -115,7 +115,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // If no generation claims `id`, no server made `id`: returns false and leaves *raw unchanged.
+    // If no generation claims `id`, returns false and leaves *raw unchanged. No server made `id`.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

@@ -483,8 +483,8 @@ public:
     }
 
     // Seals the window and forgets the leases. The state on disk keeps the leases unless
-    // `gives_back`. Returns the leases that the worker may give back, each with the second until
-    // which the server has used it. Returns none if the leases may still be on disk.
+    // `gives_back` is true. Returns the leases that the worker may give back, each with the second
+    // until which the server has used it. Returns none if the leases may still be on disk.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();

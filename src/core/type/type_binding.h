@@ -3,7 +3,7 @@
 //
 // A value depends on its own and all earlier generations (secret_ring.h). So a database needs an
 // entry for each generation up to the generation of its newest value. The entries are in two
-// tables. They have no order, and may be repeated:
+// tables, which have no order and may repeat an entry:
 //
 //   keys     the generations that values may have. Before a session makes a value or takes one as
 //            input, it adds the entries of the value's generation and of earlier generations.

@@ -270,8 +270,8 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 inline constexpr Second kNotUsed{-1};
 
 // Closes the window for all sets. Returns the last second in which a number was reserved in the
-// window, or kNotUsed. A compare-and-swap counts if it precedes its slot's exchange, and fails
-// otherwise. One process at a time may call SealWindow or ChangeWindow. All pass the same `sets`.
+// window, or kNotUsed. A compare-and-swap counts if it precedes its slot's exchange, else it fails.
+// One process at a time may call SealWindow or ChangeWindow. All calls pass equal `sets`.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

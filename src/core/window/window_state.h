@@ -124,8 +124,8 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
 // A server may lack the secrets of seconds from `decode_horizon` on. Returns whether the decoded
-// number `raw` is certainly right. A number that represents a second always is, because the first
-// secret encrypts it.
+// number `raw` is certainly right. Numbers that represent seconds are always right, because the
+// first secret encrypts them.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -386,7 +386,7 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// A start at `now` read the state `found` in the directory `own`. Returns its copied_at.
+// A start at `now` read the state `found` in the directory `own`. Returns the start's copied_at.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -446,7 +446,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server, and after all seconds that other servers may have used. With static node ids, it
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of this server's last lease, because the coordinator grants no lease of later
-// seconds under another secret. So a server that lost its lease for lack of a secret can add it.
+// seconds under another secret. So a server can add a secret whose absence ended its lease.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
