@@ -62,7 +62,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
 -- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
--- the largest number of node ids that leases in force had at one time. Also in use are:
+-- the largest number of node ids that leases in force had at one time. These also count as in use:
 --
 -- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
 --   frees the slots of leases that it collected: every 64th grant examines the next 64 node ids
@@ -570,7 +570,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null. Then `free_at` is when to retry, and null means soon.
+-- leases. If it finds none, `first` is null. Then `free_at` is the time to retry; null: soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
