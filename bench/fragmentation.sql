@@ -2,9 +2,9 @@
 --
 --   psql -v seed=1 -v requests=100000 -v sizes='{1,4,16,64}' -f bench/fragmentation.sql
 --
--- Run this in an empty database. On average, leases of these sizes fill half of the default pool.
--- Each request replaces a random lease, and advances the script's clock by a second. The script
--- first makes ten requests for each lease without counting their refusals.
+-- Run this in an empty database. On average, leases of the given `sizes` fill half of the default
+-- pool. Each request replaces a random lease, and advances the script's clock by a second. The
+-- script first makes ten requests for each lease without counting their refusals.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

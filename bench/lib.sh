@@ -83,7 +83,7 @@ has() {
     [ "$(value "SELECT bench_has('$1')")" = t ]
 }
 
-# sample SUITE ITEM METRIC UNIT REPETITION VALUE BASE
+# sample SUITE ITEM METRIC UNIT REPETITION VALUE BASE: records a sample.
 sample() {
     local IFS=,
     echo "$*" >>"$samples"
@@ -101,8 +101,8 @@ available() {
     done
 }
 
-# time_queries SUITE ROWS BASE: reads lines "label|query". Records nanoseconds per row of each
-# query, which has ROWS rows. One session runs all queries in turn. The first round only warms up.
+# time_queries SUITE ROWS BASE: reads lines "label|query". Each query has ROWS rows. Records the
+# nanoseconds per row. One session runs all queries in turn. The first round only warms up.
 time_queries() {
     local suite=$1 rows=$2 base=$3 label query repetition queries
     queries=$(cat)
@@ -115,7 +115,7 @@ time_queries() {
     done | sql -At -F, | awk -F, '$5 > 0' >>"$samples"
 }
 
-# transactions_per_second CLIENTS SCRIPT [pgbench option...]
+# transactions_per_second CLIENTS SCRIPT [pgbench option...]: runs pgbench and prints its rate.
 transactions_per_second() {
     local clients=$1 script=$2
     shift 2

@@ -6,7 +6,7 @@
 # Suites: calls instructions secrets backends inserts keys copy coordinator managed uuidv7 shape.
 # The default is all suites. --quick uses fewer repetitions and rows, and takes a few minutes.
 #
-# Needs the extension in the server of PG_CONFIG. Prints a table, and writes results.csv (the
+# The server of PG_CONFIG must have the extension. Prints a table, and writes results.csv (the
 # summary) and environment.csv (the machine) to bench/results/. A full run also draws the charts in
 # docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run, or a run of
 # named suites, writes only to bench/results/partial/. With --publish, named suites replace their

@@ -1,4 +1,4 @@
--- Makes objects for the suites in the benchmark's database. :library is the built functions.c.
+-- Creates the objects that the suites need. The variable :library names the built functions.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Summarizes the samples of a run in results.csv, and prints the summary as a table.
+# Writes a summary of a run's samples to results.csv, and prints the summary as a table.
 #
 #   bench/summary.sh [DIRECTORY]
 #

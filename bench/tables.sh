@@ -2,7 +2,7 @@
 # Writes tables from results into a page, between "<!-- table SUITE: METRIC -->" and "<!-- end -->".
 # Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
 # table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each metric.
-# " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" get a column for each case.
+# " AS HEADING" after a metric replaces its heading. Items "ITEM; CASE" fill a column for each CASE.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -122,7 +122,7 @@ NR > 1 {
     unit[group] = unit[group, item] = $4
     median[group, item] = $6
     quartiles[group, item] = $5 > 1 ? $7 " – " $8 : "one sample"
-    # Shows a ratio only if three of four repetitions put it on the same side of 1.
+    # Prints "≈ 1" instead of the ratio if 1 lies between the quartiles of the ratio.
     ratio[group, item] = $10 == "" || $2 == $9 ? "" : $11 <= 1 && $12 >= 1 ? "≈ 1" : \
         sprintf($10 < 10 ? "%.2f" : "%.1f", $10)
     if ($9 != "")

@@ -18,7 +18,7 @@ suite_keys() {
     sql -q -c 'DROP TABLE keys_rows'
 }
 
-# key_sample METRIC UNIT VALUE
+# key_sample METRIC UNIT VALUE: records a sample of the suite keys.
 key_sample() {
     sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
 }
@@ -56,8 +56,8 @@ insert_keys() {
         "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
 }
 
-# Measures single look-ups of random rows, and reads of the newest rows if keys are in the order of
-# inserts. Each look-up or read is short, so the function repeats it.
+# Measures single look-ups of random rows. If keys are in the order of inserts, also measures reads
+# of the newest rows. Each look-up or read is short, so the function repeats it.
 read_keys() {
     local lookups=100000 newest=$((rows / 100)) ordered look_up
     local run=$repetition repetition

@@ -14,7 +14,7 @@ inline void Check(bool holds) {
         abort();
 }
 
-// Take returns the next number of the input, with zeros in place of bytes beyond its end.
+// Take() returns the next number of the input, and uses zeros for bytes after the input's end.
 class Input {
 public:
     Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}

@@ -43,7 +43,7 @@ public:
     char* bytes;
 };
 
-// Parses with the C library, because LeaseAnswer uses std::from_chars.
+// Parses with the C library to check LeaseAnswer, which uses std::from_chars.
 bool IsNumber(const AnswerField& field, int64_t* value) {
     const std::string text(field.text, field.length);
     char* end;

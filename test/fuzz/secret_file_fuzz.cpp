@@ -1,6 +1,6 @@
 // ParseSecretFile must accept only valid rings. If the C library writes the ring's times into a new
 // file, ParseSecretFile must return the same ring. An error must name the first wrong line. The
-// input is tried as a whole file and as the time of a second secret.
+// fuzzer tries the input as a file, and as the time at which a file's second secret begins.
 
 #include "core/secret/secret_file.h"
 

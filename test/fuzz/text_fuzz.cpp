@@ -40,7 +40,7 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
             Check(length > kMaxTextLength);
             break;
         case TextError::kOutOfRange:
-            // 13 digits have 65 bits, so the first digit must be too large.
+            // A text of 13 digits is out of range only if its first digit is above f.
             Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
             break;
         case TextError::kDecimal:

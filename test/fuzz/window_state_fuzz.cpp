@@ -1,6 +1,6 @@
-// EncodeWindowState must restore the bytes that DecodeWindowState accepts, and no start may open a
-// window before a written end. The input is a Start and a file. The file is also tried with a
-// correct checksum, to reach the code after the check of the checksum.
+// If DecodeWindowState accepts bytes, EncodeWindowState must restore them. No start may open a
+// window before the end that the file has for the window's node ids. The input is a Start and a
+// file. The fuzzer also tries the file with a correct checksum, to pass the check.
 
 #include "core/window/window_state.h"
 
@@ -84,7 +84,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.secrets = found.secrets;
     if (start.secrets.count > 0)
         start.secrets.records[start.secrets.count - 1].fingerprint ^= other >> 2 & 1;
-    // For some values of `other`, the start follows the recorded stop, so the plan can be proven.
+    // For some values of `other`, the start matches the recorded stop, so `proven` may be true.
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);

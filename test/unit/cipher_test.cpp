@@ -83,7 +83,7 @@ TEST(SipHash, EveryBitCounts) {
 }
 
 // A separate program with its own HMAC and SipHash computed these vectors. test/t/366_mask.pl
-// checks the server's functions against the same file.
+// checks the server's functions against the same vectors.
 TEST(Feistel, Vectors) {
     std::ifstream file(FEISTEL_VECTORS);
     ASSERT_TRUE(file.is_open()) << FEISTEL_VECTORS;
@@ -196,7 +196,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Encrypts batches of consecutive numbers with a carry out of the low 16, 32, 48 or 64 bits.
+// Encrypts batches of consecutive numbers in which the low 16, 32, 48 or 64 bits overflow.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);

@@ -38,7 +38,7 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls behave alike from here on. Two calls do so before the same
+    // If true, merges states whose calls behave alike from here on. Calls are alike before the same
     // compare-and-swap. A retry behaves like a first attempt, because Reserve keeps nothing from a
     // lost attempt. The test NothingMerged follows each call up to its second lost swap.
     bool merge = true;
@@ -73,7 +73,7 @@ struct ShippedCore {
     static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
-    // Enters a range at the first second that its slots may use, like Server::OpenRange.
+    // Like Server::OpenRange, enters a range at the first second that the range's slots may use.
     static void EnterRange(Cell& window, Second earliest) {
         window.store(Window::ClosedUntil(earliest).ToWord());
     }
@@ -131,7 +131,7 @@ private:
         }
     }
 
-    // Runs one step of a call to Reserve. If the step reads the clock, runs it once for each tick.
+    // Runs one step of a call to Reserve, once for each tick if the step reads the clock.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
         const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;

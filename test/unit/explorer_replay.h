@@ -3,8 +3,8 @@
 // A call in progress is represented by the list of values it has seen: results of loads, stores and
 // compare-and-swaps, and clock readings. To take the next step, the explorer runs the call again
 // from its start. The call gets the values of the list, and then performs one new operation on the
-// shared cells. Before its next operation, a longjmp stops the call. This is safe because the
-// core keeps no objects on the stack that need destruction.
+// shared cells. A longjmp stops the call before its next operation. This is safe because no object
+// on the core's stack needs destruction.
 //
 // A clock reading is not a separate step, because the clock may show any time at any moment.
 

@@ -19,7 +19,7 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // A slot's first word is from the tick before its window, so tick 0 and second 0 stay unused.
+    // A slot's first word lies before the slot's window, so tick 0 and second 0 stay unused.
     for (size_t set = 0; set < scenario.layouts.size(); set++) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {

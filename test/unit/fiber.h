@@ -3,7 +3,7 @@
 //
 // makecontext() enters a fiber's stack once. All other switches use _setjmp and _longjmp, which
 // make no system call. Abandoning a call runs no destructor, so a call's objects must be trivially
-// destructible. PostgreSQL demands the same, because its errors are longjmps too.
+// destructible. PostgreSQL requires this too, because its errors are longjmps.
 
 #pragma once
 

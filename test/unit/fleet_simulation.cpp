@@ -58,7 +58,7 @@ private:
     // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A site has one coordinator. Its operator wants it to lease the node ids in `pool`.
+    // A site has one coordinator. The operator lets this coordinator lease the node ids in `pool`.
     struct Site {
         Cluster cluster;
         std::optional<NodeRange> pool;  // empty: the pool is closed
@@ -197,8 +197,8 @@ private:
         FailWrites(i);
     }
 
-    // After half of the failed writes, the server crashes later. It then restarts from a copy of
-    // its data directory that was made right after the failed write.
+    // After a failed write, the server crashes in half of the cases, at a random later step. It
+    // then restarts from a copy of its data directory that was made right after the failed write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -246,7 +246,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The reload failed. The operator notes when the file's last secret begins, for StopInTime.
+        // The reload failed. For StopInTime(), the operator notes when the last secret begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -419,20 +419,20 @@ private:
         return secrets;
     }
 
-    // Returns a secret that begins between from - before and from + later.
+    // Returns a secret that begins at a second from `from - before` to `from + later`.
     SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
         const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
                                          SecondsEnd(scenario_.layout) - 1);
         return {++fingerprints_, second};
     }
 
-    // Returns whether a static server may have announced or used this second, so that it can no
-    // longer get a secret that begins there.
+    // Returns whether a static server may have announced or used this second. If so, the server can
+    // no longer get a secret that begins at this second.
     bool TooLateFor(Second from) const {
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
-    // Returns a correct file for a static server: the agreed secrets, often plus the planned one.
+    // Returns a static server's correct file: the agreed secrets, and often the planned secret.
     SecretRecords GoodFile() {
         return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
                    ? Grown(agreed_, planned_)
@@ -454,8 +454,8 @@ private:
         return file;
     }
 
-    // Returns a file that a start must refuse. A secret that the server has used is missing or
-    // replaced. If the server has used only the first secret, returns the correct file.
+    // Returns a file that a start must refuse. The file lacks or replaces a secret that the server
+    // has used. If the server has used only the first secret, returns the correct file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -1130,7 +1130,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // Returns the node ids that a random server used last, and stops it if they are static.
+    // Returns the node ids that a random server used last. If they are static, stops the server.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
@@ -1195,7 +1195,7 @@ private:
             Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
-    // Dumps a coordinator and restores it at the other site, if the other site's pool is closed.
+    // If the other site's pool is closed, dumps the coordinator and restores the dump at that site.
     void Move(Site* from) {
         if (sites_.size() < 2 || !from->pool)
             return;
@@ -1237,8 +1237,8 @@ private:
     bool set_back_far_ = false;   // clocks; servers then have several ranges of node ids
     int64_t leases_one_in_;       // beside static node ids, one start in so many leases
     int64_t secrets_one_in_ = 0;  // one step in so many changes secrets
-    // agreed_ contains the secrets of the coordinators. times_ contains the first seconds of
-    // secrets for which StopInTime must still check the servers.
+    // agreed_ contains the secrets of the coordinators. times_ contains the first second of each
+    // secret that StopInTime() must still check at the servers.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

@@ -3,18 +3,18 @@
 //
 // Servers stop, crash or lose their shared memory, and restart with the same node ids, other node
 // ids or leases. Servers and backends pause between any two shared operations or disk writes.
-// Machines boot. Data directories are copied (even from running servers), become standbys, and are
-// promoted, rolled back to a snapshot, rewound, damaged or moved to another machine. Requests and
-// answers arrive late or never. A connection breaks while a transaction commits or aborts. An old
-// copy, or a replica that lacks transactions, replaces a coordinator (lease_cluster.h). Operators
-// close, move and recreate coordinators, purge leases and change pools.
+// Machines boot. Data directories are copied (even from running servers) and become standbys. They
+// are promoted, rolled back to a snapshot, rewound, damaged or moved to another machine. Requests
+// and answers arrive late or never. A connection breaks while a transaction commits or aborts. An
+// old copy, or a replica that lacks transactions, replaces a coordinator (lease_cluster.h).
+// Operators close, move and recreate coordinators, purge leases and change pools.
 //
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
-// Clocks step. If servers take over node ids, no clock is set back far before the static servers on
-// its machine have opened their first windows. The clock is correct again before another server of
-// the machine starts. lease_ledger.h lists the invariants.
+// Clocks step. If servers take over node ids, a clock is set back by a long time only after the
+// static servers on its machine have opened their first windows. The clock is correct again before
+// another server of the machine starts. lease_ledger.h lists the invariants.
 
 #pragma once
 
@@ -43,7 +43,7 @@ struct Operation {
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators declare that a failover lost nothing only if this is true.
+    // Operators declare that a failover lost nothing only after a failover that lost nothing.
     bool says_what_is = true;
     // Before a coordinator's server gives up static node ids, operators take them out of the pool.
     bool takes_own_nodes_out = true;

@@ -15,8 +15,8 @@
 namespace randflake::simulation {
 namespace {
 
-// The layout has seconds for a schedule and for clocks that are ahead, and node ids for all
-// servers. A second has so few numbers that servers use them up.
+// The layout has enough seconds for a schedule and for clocks that are ahead, and enough node ids
+// for all servers. A node id has only 4 numbers in a second, so servers use them up.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // These layouts have ticks of a half or a quarter second, and other epochs than the windows.
@@ -41,7 +41,7 @@ const char* NameOf(size_t Findings::*count) {
     return "?";
 }
 
-// Runs many schedules, or the one in RANDFLAKE_SEED. Expects no violation and enough events.
+// Runs many schedules, or the schedule of RANDFLAKE_SEED. Expects no violation and enough events.
 template <typename... All>
 void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);

@@ -140,7 +140,7 @@ TEST(Reserve, MovesTheWordToItsLastNumber) {
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 
-// Another process takes numbers between Reserve's load and its compare-and-swap, two times.
+// Twice, another process takes numbers between Reserve's load and Reserve's compare-and-swap.
 TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
     int readings = 0;

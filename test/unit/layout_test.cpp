@@ -23,7 +23,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
 }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
-    // These values exceed the maximum by 1, exceed it only in high bits, or are a converted -1.
+    // These values exceed the maximum by 1 or by 2^32, or are -1 as an unsigned number.
     for (const uint64_t over : {uint64_t{1}, uint64_t{1} << 32, UINT64_MAX}) {
         const auto beyond = [over](uint64_t max) { return over == UINT64_MAX ? over : max + over; };
         for (const Fields& fields : {Fields{beyond(kRandflake.max_timestamp()), 0, 0},
@@ -93,7 +93,7 @@ TEST(Layout, TicksOfAWindow) {
         }
 }
 
-// True if the compiler refuses to convert, subtract or compare A and B.
+// True if the compiler refuses conversions, subtractions and comparisons between A and B.
 template <typename A, typename B>
 constexpr bool kApart =
     !std::is_constructible_v<A, B> && !std::is_constructible_v<B, A> &&

@@ -14,8 +14,8 @@
 
 namespace randflake::simulation {
 
-// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it gives the
-// same numbers with every library. The standard engine would take a third of the simulation's time.
+// Implements SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it
+// gives the same numbers with every library. The standard engine would take a third of all time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}

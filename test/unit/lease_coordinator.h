@@ -20,7 +20,7 @@ namespace randflake::simulation {
 // The model counts plain Unix seconds, as the SQL functions do.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
-// Returns a chain of one secret. A chain lists secrets and the second from which each is used.
+// Returns a chain of one secret. A chain lists secrets, each with the second from which it is used.
 constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
@@ -42,7 +42,7 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     return agreed;
 }
 
-// Each rule can be switched off, and fleet_mutants_test.cpp shows that the coordinator needs it.
+// fleet_mutants_test.cpp switches off each rule, to show that the coordinator needs the rule.
 struct CoordinatorRules {
     bool wait_for_mark = true;          // grants wait until the clock reaches the mark
     bool start_from_mark = true;        // no lease starts below the high-water mark
@@ -168,7 +168,7 @@ public:
     }
 
     // Creates the extension, or restores a dump of it on another server. A dump contains tables and
-    // lease ids, but not the takeover's time and the counts of grants per role.
+    // lease ids, but neither the takeover's time nor the counts of grants per role.
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
         takeover_identity_ = identity;
@@ -307,7 +307,7 @@ public:
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // A holder that lacks a secret keeps its lease to the present end, and may load the secret.
+        // A holder that lacks a secret keeps its lease until its end, and may load the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -439,7 +439,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret from the Unix second `from` on. For malformed text, `fingerprint` is empty.
+    // Adds a secret that begins at Unix second `from`. For malformed text, `fingerprint` is empty.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -506,7 +506,7 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark. Includes a takeover's hold-off even before the pool's row includes it.
+    // Returns the mark. It includes a takeover's hold-off even before the pool's row does.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -535,7 +535,7 @@ private:
         return false;
     }
 
-    // Returns the Unix second at which records[count] begins, or kForEver if there is none.
+    // Returns the Unix second at which records[count] begins, or kForEver if the chain is shorter.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
         return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
@@ -571,7 +571,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only with `make`.
+    // Models randflake_lease_share_pool. Returns the mark. If `make`, also changes an unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
@@ -636,8 +636,8 @@ private:
                first < static_.first_node_id + static_.node_count;
     }
 
-    // Returns the first node id of a free range, or -1. The SQL function chooses another free range
-    // (test/t/232_lease_pool.pl), but no rule depends on the choice.
+    // Returns the first node id of a free range, or -1. The SQL function may choose a different
+    // free range (test/t/232_lease_pool.pl), but no rule depends on the choice.
     int64_t FindNodes(int64_t nodes, int64_t now) const {
         for (int64_t first = pool_.first_node_id;
              first + nodes <= pool_.first_node_id + pool_.node_count; first++)
@@ -661,7 +661,7 @@ private:
     uint64_t identity_ = kNone;  // of the coordinator that changed the pool last
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, grants in it
     Static static_{0, 0};
-    // Models the sequence randflake_lease_takeover: the time of the creation or the last takeover.
+    // Models randflake_lease_takeover, which has the time of the creation or of the last takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;

@@ -1,6 +1,6 @@
 // Checks the simulation's invariants from all grants and all used numbers. Each start of shared
 // memory counts as another server. The invariants are:
-// - A second of a node id belongs to at most one grant, unless the grant gives it back.
+// - A second of a node id belongs to at most one grant, until the grant gives the second back.
 // - A leasing server uses only its own grants. No server uses another running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - If secrets change, no identifier is issued twice, and each identifier decodes to its number.
@@ -49,7 +49,7 @@ struct ServerEvents {
     size_t encrypted_then_added = 0;  // identifiers that were issued after a secret was added
 };
 
-// Returns the layout of the second set of slots, which holds only half of the node ids.
+// Returns the layout of the second set of slots. This layout holds only half of the node ids.
 inline Layout NarrowOf(const Layout& numbers) {
     return {.epoch = numbers.epoch,
             .timestamp_bits = numbers.timestamp_bits,
@@ -85,7 +85,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation. If there is none, returns a 0 that callers replace.
+    // Returns the grant with this incarnation, or a 0 that the caller replaces by a new grant.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -107,7 +107,7 @@ public:
         Lose(grant, Refused::kOther);
     }
 
-    // Notes why a server may lose a grant. LoseAll notes it for all grants of the server `name`.
+    // Notes why a server may lose a grant. LoseAll() notes why it may lose all its grants.
     void Lose(int grant, Refused why) {
         if (grant != 0)
             lost_[static_cast<size_t>(grant) - 1] = why;
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Gives back to the coordinator the grant's part of these seconds.
+    // Gives the grant's part of these seconds back to the coordinator.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

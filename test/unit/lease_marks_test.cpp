@@ -1,5 +1,5 @@
 // Checks the mark after every order of changes of the pool. A coordinator grants nothing before its
-// mark. The mark must be the earliest safe one. If the model lacks a rule, some mark must be wrong.
+// mark. The mark must be the earliest safe second. If the model lacks a rule, a mark must be wrong.
 
 #include <gtest/gtest.h>
 
@@ -143,7 +143,7 @@ struct History {
     std::vector<Unknown> unknown;
 };
 
-// Counts the orders of steps, and how many end with a mark that is too low or too high.
+// Counts all orders of steps, and the orders that end with a mark that is too low or too high.
 struct Wrong {
     size_t orders = 0, low = 0, high = 0;
     std::string first;

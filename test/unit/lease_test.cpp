@@ -15,7 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case has a Unix second less the epoch, and the results of SecondOfUnix and EndOfUnix.
+    // Each case has a Unix second minus the epoch, and the results of SecondOfUnix and EndOfUnix.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
@@ -39,8 +39,8 @@ TEST(Lease, GrantsThatMakeNoSense) {
         EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
     EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
     EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
-    // Each grant has an impossible lease id, node id or number of node ids, or it ends before it
-    // starts, starts at second 0 or earlier, or starts after the last second.
+    // Each grant has one error: an impossible lease id, node id or number of node ids, an end
+    // before the start, a start at second 0 or earlier, or a start after the last second.
     constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
     const LeaseGrant senseless[] = {
         {0, 0, 2, k1, k60},         {-1, 0, 2, k1, k60},    {1, 0, 3, k1, k60},

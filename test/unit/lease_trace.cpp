@@ -4,7 +4,7 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// `orders` prints a trace for each first change, with seeds from 1000 on. Each step is a COPY line:
+// `orders` uses seeds from 1000 on, one for each first change. Each step is a line in COPY format:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
@@ -119,7 +119,7 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // One of four traces declares the new pool never leased. Most others let time pass first.
+        // One of four traces sets `never_leased`. Three of four other traces first let time pass.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
@@ -257,8 +257,8 @@ private:
         return edge > Usual() / 2 ? edge : now_;
     }
 
-    // Lets another data directory or timeline grant leases from here on: a standby that may lack
-    // the last transactions, an old copy in the directory's place, or a restored dump.
+    // From here on, another coordinator grants leases: a standby that may lack the last
+    // transactions, an old copy of the data directory, or a restored dump.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
         const std::vector<Argument> argument{static_cast<int64_t>(place)};
@@ -301,7 +301,7 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // Runs act(&answer) in a holder's transaction. The result of act is whether the call succeeds.
+    // Runs act(&answer) in a holder's transaction. `act` returns whether the call succeeds.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
@@ -394,7 +394,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // The chain is the one in the coordinator's table, the holder's last one, or a random one.
+        // Chooses the chain in the coordinator's table, the holder's last chain, or a random chain.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -472,7 +472,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // Returns the first second of a secret. It is near a limit of the rules about secrets.
+    // Returns a secret's first second, which is near a limit of the rules about secrets.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),

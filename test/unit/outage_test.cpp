@@ -1,6 +1,6 @@
-// Measures how long a session that calls every 10 ms waits for a number after a server fails.
-// kBounds limits how much longer the wait is with leased than with static node ids. If a bound
-// names a mutant, a run with this mutant must exceed the bound.
+// A session calls every 10 ms. Measures how long the session waits for a number after a server
+// fails. kBounds limits how much longer this wait is with leased node ids than with static node
+// ids. If a bound names a mutant, a run with this mutant must exceed the bound.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ public:
         server_->Start(settings_, FirstSecret(1));
     }
 
-    // Returns the longest time without a number after the event, with this coordinator.
+    // Returns the longest wait for a number after the event, with the coordinator in this state.
     int64_t GapMs(Event event, Coordinators coordinator, int times, int64_t idle_ms) {
         RunFor(8000);
         RunFor(idle_ms, true);
@@ -151,7 +151,7 @@ struct Bound {
     Mutant broken;
 };
 
-// A killed lease worker is like a killed session: either way, the postmaster ends all sessions.
+// If the lease worker or a session is killed, the postmaster ends all sessions.
 const Bound kBounds[] = {
     {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
     {"  coordinator away", kSessionCrash, kAway, 1, 0, 1000, kResumesNothing},

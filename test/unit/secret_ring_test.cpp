@@ -85,8 +85,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // If a ring lacks the last generations, earlier numbers and each second's lowest number keep
-    // their identifiers.
+    // If a ring lacks the last generations, all numbers before them and each second's lowest number
+    // keep their identifiers.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
@@ -207,7 +207,7 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Checks that a ring encrypts each number of a batch as it encrypts the number alone.
+// Checks that a ring gives equal identifiers for a batch of numbers and for each number alone.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {
@@ -279,7 +279,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
-        // The first generation owns each second's lowest number, even after later ones begin.
+        // The first generation always owns each second's lowest number.
         uint64_t of_second;
         ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
         const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));

@@ -1,6 +1,6 @@
-// Runs random schedules of three sessions with seconds of eight numbers, and checks that no number
-// is used twice and no second is opened twice. Sessions pause and end at any point. Servers crash,
-// and standbys that lack WAL are promoted. Node ids move to servers with lost or old sequences.
+// Runs random schedules of three sessions. A second has eight numbers. No number may be used twice,
+// and no second may be opened twice. Sessions pause and end at any point. Servers crash, and
+// standbys that lack WAL are promoted. Node ids move to servers with lost or old sequences.
 
 #include "sequence_server.h"
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kSessions = 3, kSeconds = 8;
 
-// With `proof`, a session flushes the position before it opens a second, and clocks show any time.
-// Without `proof`, or when servers take over, the clock never goes back.
+// With `proof`, a session flushes the position before it opens a second, and the clock may show any
+// time. Without `proof`, or when servers take over, the clock never goes back.
 struct Rules {
     Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
@@ -265,13 +265,13 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // Sessions use all numbers outside this mask, also those in the margin after the limit.
+        // Sessions use all numbers outside this mask, even those in the margin after the limit.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;
 }
 
-// Makes servers take over. They start after all seconds that the former server may have opened.
+// Makes servers take over, and begin at a second that the former server cannot have opened.
 void TakesOver(Rules& rules) {
     rules.limits.ahead = 2;
     rules.takes_over = rules.limits;

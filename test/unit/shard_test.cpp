@@ -29,7 +29,7 @@ const std::vector<int32_t>& ShardCounts() {
     return counts;
 }
 
-// Returns all shards if they are few, else the first, the last, the middle and random shards.
+// Returns all shards if there are at most 3000, or else first, last, middle and random shards.
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {

@@ -1,7 +1,7 @@
 // Simulates a server: a data directory, shared memory, and processes that run the shipped code
 // (core/server/server.h, core/window/generator.h) in fibers. A process pauses before each operation
-// that other processes can see: an access to the slots or the window, a lock, or a disk write. Then
-// other processes run, and the server may crash or be copied. Environment calls may fail or hang.
+// that other processes can see: an access to the slots or the window, a lock, or a disk write.
+// Meanwhile others run, and the server may crash or be copied. Environment calls may fail or hang.
 //
 // The class also checks rules that a server can break without repeating a number: each used second
 // is before the end on disk, and is never given back. Windows of a node id follow each other in
@@ -105,8 +105,8 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
-    // After BeCalm nothing fails and no process pauses at random, and set_reaches_coordinator
-    // decides whether a stop reaches the coordinator.
+    // After BeCalm(), set_reaches_coordinator() decides whether a stop reaches the coordinator, no
+    // operation fails, and no process pauses at random.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
     // Sets the function that looks for coordinators in this server's databases.
@@ -173,8 +173,8 @@ public:
     // Returns the settings under which the server opened its last window.
     const Settings& last_settings() const { return last_settings_; }
     NodeRange last_nodes() const { return last_settings_.nodes; }
-    // Returns whether static node ids have an open window. If the clock is set back after that, the
-    // server cannot use seconds that other servers may have used.
+    // Returns whether static node ids have an open window. While they have one, the server cannot
+    // use seconds that other servers may have used, even if its clock is set back.
     bool has_opened() const {
         return !Window::FromWord(words_[kWindow].value).closed() && !settings_.leases;
     }
@@ -270,8 +270,8 @@ public:
         Begin(Task::kHear);
     }
 
-    // Lists what the processes have done since the last TakeDone: a request that waits for an
-    // answer, releases of leases, and whether a reload failed.
+    // Lists what the processes have done since the last call of TakeDone(): a request that waits
+    // for an answer, releases of leases, and whether a reload failed.
     struct Done {
         std::optional<Request> request;
         std::vector<Request> releases;
@@ -453,7 +453,7 @@ public:
         Step();
         MayNotComeBack();
         const uint64_t former = std::exchange(former_mark_, *mark);
-        // If the server cannot write the new mark, it must delete the former mark.
+        // If the server cannot write the run marker again, it must delete the marker.
         if (!Fails()) {
             machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
         } else if (!Fails()) {
@@ -551,7 +551,7 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // The server plans again after a new skew. These mutants drop the new floor or hold-off.
+        // A new skew makes the server plan again. These mutants drop the new floor or hold-off.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -1064,7 +1064,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // Server::Seal counts seconds before the written end as used. The mutant frees them.
+            // Server::Seal counts seconds before the written end as used. The mutant does not.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
@@ -1166,7 +1166,7 @@ private:
         return why;
     }
 
-    // Judges a session's refusal right after the session has tried to get a window for this slot.
+    // If a session gets no number after it tried to get a window for this slot, counts the cause.
     void Judge(const Word& slot) {
         const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
                                                 Window::FromWord(words_[kWindow].value), 1)

@@ -35,7 +35,7 @@ private:
 };
 static_assert(UnlockedEnvironment<UnlockedArchetype> && !Environment<UnlockedArchetype>);
 
-// Adds only the other members of Environment.
+// Adds the members of Environment that UnlockedEnvironment lacks.
 struct Archetype : UnlockedArchetype {
     struct SecretList {};
 
@@ -66,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// These members have the names of decisions. Server must call the decisions, not these members.
+// Server must call the functions of Decisions, although these members have the same names.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -69,7 +69,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// The type's parser refuses each decimal number that is shorter than the full 13 digits.
+// The type's parser refuses each decimal number that has fewer than 13 digits.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;
@@ -86,7 +86,7 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Both parsers read the text of FormatType, and no such text looks like a short decimal number.
+// Both parsers read what FormatType writes, which is no decimal number of fewer than 13 digits.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;
@@ -148,7 +148,7 @@ TEST(Text, Binary) {
     EXPECT_EQ(id, 0x8102030405060788u);
 }
 
-// The rule is TypeID's, except that TypeID allows an empty prefix.
+// TypeID has the same rule for prefixes, but also allows an empty prefix.
 TEST(Prefix, Rule) {
     const auto is_prefix = [](const std::string& text) {
         return IsPrefix(text.data(), text.size());

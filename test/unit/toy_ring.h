@@ -1,4 +1,4 @@
-// Gives the shipped Ring a small cipher, so that identifiers have the bits of a small layout.
+// Gives the shipped Ring a small cipher, so that identifiers have as few bits as a small layout.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace randflake::simulation {
 
-// Permutes the numbers of `bits` bits. Each fingerprint gives another permutation.
+// Permutes the numbers of `bits` bits. Each fingerprint gives a different permutation.
 class ToyCipher {
 public:
     ToyCipher() = default;

@@ -173,7 +173,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A second's lowest number stands for the second, and has `second` 0.
+// The ring is "A B100 C200". If a value is the lowest number of a second, `second` is 0.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {
@@ -199,7 +199,7 @@ TEST(PlanBinding, EveryCase) {
         BindingStep step;
         Second decode_horizon = kNoSecond;
     } cases[] = {
-        // The table has the value's secret.
+        // In these cases, the database's table of secrets contains the value's secret.
         {"make", "A", kMake, 50, 60, 0, kGo},
         {"input", "A", kInput, 50, 60, 0, kGo},
         {"output", "A", kOutput, 50, 60, 0, kGo},
@@ -208,7 +208,7 @@ TEST(PlanBinding, EveryCase) {
         {"of the second generation", "A B100", kOutput, 150, 150, 0, kGo},
         {"behind the clock", "A B100", kInput, 150, 50, 0, kGo},
         {"in a worker", "A B100", kInput, 150, 150, kInWorker, kGo},
-        // The table lacks the value's secret.
+        // In these cases, the table of secrets lacks the value's secret.
         {"making adds it", "A", kMake, 100, 100, 0, kAdd},
         {"also where the clock went back", "A", kMake, 100, 50, 0, kAdd},
         {"input adds it", "A", kInput, 100, 100, 0, kAdd},
@@ -230,7 +230,7 @@ TEST(PlanBinding, EveryCase) {
         {"output in a worker", "A", kOutput, 100, 100, kInWorker, kGo},
         {"output in the past", "A", kOutput, 100, 100, kDecoding, kGo},
         {"input in the past", "A", kInput, 100, 100, kDecoding, kGo},
-        // The table is empty.
+        // In these cases, the table of secrets is empty.
         {"first", "", kMake, 50, 60, kMayBind, kLock},
         {"first, locked", "", kMake, 50, 60, kMayBind | kLocked, kAdd},
         {"first input", "", kInput, 0, 60, kMayBind, kLock},

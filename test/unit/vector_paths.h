@@ -1,4 +1,4 @@
-// Runs the tests of a fixture derived from VectorPathTest on each vector path of this processor.
+// If a fixture derives from VectorPathTest, its tests run on each vector path of this processor.
 
 #pragma once
 

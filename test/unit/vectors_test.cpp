@@ -14,7 +14,7 @@
 namespace randflake {
 namespace {
 
-// The file contains 64-bit numbers as strings, and encrypted numbers as signed integers.
+// The file's strings contain 64-bit numbers: raw numbers are unsigned, encrypted numbers signed.
 TEST(Vectors, BothDirections) {
     std::ifstream file(REFERENCE_VECTORS);
     ASSERT_TRUE(file.is_open()) << REFERENCE_VECTORS;

@@ -1,4 +1,4 @@
-// Tests the window file's bytes and ends of node ranges, and the plans of starts and reloads.
+// Tests the bytes of the window file, the ends of node ranges, and the plans of starts and reloads.
 
 #include <gtest/gtest.h>
 
@@ -267,7 +267,7 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // If no node id is set, the range begins at UINT32_MAX, and overlaps no other.
+                    // A range without node ids begins at UINT32_MAX, and overlaps no other range.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
@@ -723,7 +723,7 @@ SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }
 
-// Plans a reload of a server that has announced the seconds before `end` under the secrets kTwo.
+// Plans a reload of a server that uses the secrets kTwo and has announced all seconds before `end`.
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
     state.secrets = kTwo;
@@ -761,7 +761,7 @@ void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
     EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
     EXPECT_EQ(plan.secret, 2u);
     EXPECT_EQ(plan.earliest, earliest);
-    // With two secrets that are too early, the plan names the first.
+    // If two secrets are too early, the plan names the first of them.
     tried.after.records[tried.after.count++] = {4, 5000};
     EXPECT_EQ(PlanFor(tried, end).secret, 2u);
 }
