@@ -17,5 +17,5 @@
 // Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
-// Raises the same ERROR for a function that calls InitMaterializedSRF instead of result_row.
+// Raises the ERROR of result_row for a function that calls InitMaterializedSRF instead.
 void require_columns(TupleDesc row, int columns);

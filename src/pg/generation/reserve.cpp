@@ -78,7 +78,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // All slots share window and clock, so the next slot helps only if this slot is used up.
+        // Slots share window and clock, so another slot helps only if this slot is used up.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
@@ -106,7 +106,7 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// Tries the slots. If the window then moved, tries them again and returns only the second result.
+// Tries the slots. If the window has moved, tries them again and returns only the second result.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);

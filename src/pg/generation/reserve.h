@@ -6,7 +6,7 @@
 
 #include "core/window/generator.h"
 
-// A call tries this slot first. If it is used up in this second, the call tries the other slots.
+// A call tries this slot first. If the slot is used up in this second, the call tries others.
 enum class SlotChoice : uint8 {
     kOwn,     // chosen by the backend's number, so that backends do not contend for slots
     kLowest,  // the same slot for all backends, so that their numbers form one rising sequence
@@ -16,10 +16,10 @@ enum class SlotChoice : uint8 {
 // ERROR. Interrupts end the wait. Call require_generator first.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
-// Does the same for Snowflake numbers, from the lowest slot on. Call require_snowflake first.
+// Reserves Snowflake numbers like reserve_numbers with kLowest. Call require_snowflake first.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
-// Does the same for 53-bit numbers, from the backend's own slot on. Call require_generator53 first.
+// Reserves 53-bit numbers like reserve_numbers with kOwn. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
 // Raises the ERROR for a call that got no number in time. `last` is its last attempt.

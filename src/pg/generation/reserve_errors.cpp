@@ -53,8 +53,8 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Returns `before` and a sentence that says how far this server's clock is from the coordinator's,
-// or an empty text if the difference is tolerable.
+// Returns the text `before`, followed by a sentence that says how far this server's clock is from
+// the coordinator's, or an empty text if the difference is tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
@@ -384,8 +384,8 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// docs/monitoring/postgres_exporter.yml does not count this message, nor the message about
-// clocks above, as a problem, because the server still generates.
+// docs/monitoring/postgres_exporter.yml does not count this message as a problem, nor the message
+// that the clocks differ, because the server still generates.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -400,7 +400,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// postgres_exporter.yml does not count this message as a problem: both servers still generate.
+// postgres_exporter.yml counts this message as no problem, because both servers still generate.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -414,7 +414,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml does not count this message as a problem: the server still generates.
+// postgres_exporter.yml counts this message as no problem, because the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -37,7 +37,7 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in argument `argument`, or the server's layout if there is no such argument.
+// Returns the layout in argument `argument`, or the server's layout without this argument.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -68,7 +68,7 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
-// Parses the end of `data` from `digits` on, without the prefix. Errors quote all of `data`.
+// Parses the part of `data` after the prefix, from `digits` on. Errors quote all of `data`.
 static uint64 id_of_digits(const char* data, int length, const char* digits) {
     const auto count = static_cast<int>(data + length - digits);
     const TextResult result = ParseText(digits, static_cast<size_t>(count));

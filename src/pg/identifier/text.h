@@ -10,7 +10,7 @@ text* text_of_id(uint64 id);
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
 // These functions write and read the text of values of type randflake (core/identifier/id_text.h).
-// Malformed text raises an ERROR, or returns false if the caller collects errors in `context`.
+// For malformed text, the reader raises an ERROR, or returns false if `context` collects errors.
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 

@@ -3,7 +3,7 @@
 //   time     the worker kills the process at the deadline, a shutdown or a reload
 //   memory   on Linux the kernel limits the process to kMemory more than at its start
 //   crashes  the process detaches from shared memory, so its crash does not restart the server
-// The process writes its whole answer to a pipe at once. If a part is missing, the request fails.
+// The process writes its answer to a pipe in one call. If a part is missing, the request fails.
 
 #include "pg/lease/lease_client.h"
 
@@ -108,9 +108,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Returns false if the connection string is invalid. The string overrides the parameters before it.
-// The parameters after it override the string. Messages quote neither the string nor libpq's error:
-// if a URI's password contains / or @, libpq takes a part of the password for the port or the host.
+// Returns false if the connection string is invalid. It overrides earlier parameters, and later
+// parameters override it. Messages quote neither the string nor libpq's error: if a URI's password
+// contains / or @, libpq takes a part of the password for the port or the host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -159,8 +159,8 @@ static void parse_upstream(Parameters* parameters) {
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // The process ends when the worker ends, the server stops immediately, or the alarm expires. It
-    // ignores SIGTERM, which a shutdown may repeat while the worker gives leases back.
+    // The process ends with the worker, at an immediate shutdown, or at the alarm. It ignores
+    // SIGTERM, which a shutdown may repeat while the worker gives leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})

@@ -32,7 +32,7 @@ bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server of "primary_conninfo" for WhichServer values. Returns false without an answer.
+// Asks the server in "primary_conninfo" for its WhichServer values. Returns false if none came.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // The coordinator of "randflake.registry" returns these counts for this server's node ids.
@@ -40,6 +40,6 @@ struct Announced {
     int64 servers;  // other servers that announced some of these node ids
     int64 leases;   // leases in force that contain some of these node ids
 };
-// `origin` identifies the data directory. If `starts` is true, ends its earlier announcements.
+// `origin` identifies the data directory. If `starts`, ends the directory's earlier announcements.
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known);

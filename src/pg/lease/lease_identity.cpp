@@ -6,7 +6,7 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// This is true if this transaction asked for the identity, as each change of leases does.
+// This is true if this transaction asked for the identity. Each change of leases asks for it.
 static bool leased;
 
 // Refuses PREPARE TRANSACTION, because the prepared transaction would keep the pool locked.
@@ -34,9 +34,9 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // The server never replaces these files, nor changes PG_VERSION. A restore into the same
+    // The server never replaces pg_control and never touches PG_VERSION. A restore into the same
     // directory replaces pg_control, unless it overwrites files in place. File systems reuse inode
-    // numbers, so the identity has times of birth or, without these, PG_VERSION's last change.
+    // numbers, so the identity has times of birth, or else PG_VERSION's last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

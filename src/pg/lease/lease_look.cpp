@@ -149,7 +149,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
 
 // Reads the pool as SQL does in randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
-    // If the pool has no row, these are its values.
+    // These values apply if the pool's table has no row.
     PoolSeen seen{};
     seen.made_since = extension.made_since;
     seen.max_duration = 60;
@@ -184,7 +184,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     look->AddPool(seen, ToUnix(wall_clock_second()));
 }
 
-// This function is out of line to keep its variables out of the function with PG_TRY.
+// This function is not inlined, so its variables are not in the function that contains PG_TRY.
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();

@@ -9,7 +9,7 @@
 
 using namespace randflake;
 
-// A coordinator should send no notices. After more than this number, the process disconnects.
+// A coordinator should send no notices. After more than this many notices, the process disconnects.
 static constexpr int kMaxNotices = 100;
 
 static PGconn* connection;
@@ -45,7 +45,7 @@ static AnswerType type_of(Oid type) {
                              : AnswerType::kOther;
 }
 
-// Converts a part of the answer. `fields` gets the fields of a row.
+// Converts a part of the answer. If the part is a row, stores its fields in `fields`.
 static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
     AnswerPart part{};
     switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
@@ -131,7 +131,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// Runs a command, and reads the number in a column of its only row. Returns false if there is none.
+// Runs a command, and reads a number from its only row. Returns false if it got no number.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&

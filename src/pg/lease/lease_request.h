@@ -9,7 +9,7 @@
 
 inline constexpr int kLeaseParameters = 7;
 
-// Other roles on the coordinator can see `statement`, so it has no values. Values are parameters.
+// Other roles on the coordinator can see `statement`, so the values are in the parameters.
 struct CoordinatorRequest {
     const char* statement;
     int parameters;
@@ -18,7 +18,7 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
-// This replication command asks a server for its identity. WhichServer indexes the answer's values.
+// This command asks a server for its identity. A WhichServer is the index of a value in the answer.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 

@@ -72,7 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a success. Ignores kNothing: secrets added during the request made the answer void.
+// Records a success. Ignores kNothing, because new secrets have made that answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -93,7 +93,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
     record(LeaseProblem::kClocks, message);
 }
 
-// Ends the problem kClocks if the clock allows the lease again.
+// Clears the problem kClocks if the clock no longer prevents the use of the lease.
 static void look_at_clock() {
     const Lease held = leases().newest();
     const Second now = wall_clock_second();
@@ -150,7 +150,7 @@ static void acquire(const LeaseQuestion& asked) {
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
-// Returns false if the server needs a new lease instead.
+// Returns false if the server needs a new lease instead of a renewal.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
     const LeaseResult result =
@@ -210,7 +210,7 @@ static void release_all() {
     release_lease(releases.next, give_up_at_ms);
 }
 
-// Gives back node ids that this server used while its clock was ahead, to get other node ids.
+// Gives back the next lease, whose node ids this server used while its clock was ahead.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -237,7 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease opens even if it has ended by this server's clock. The recorded problem then remains.
+    // A lease that has ended by this server's clock opens too, but the recorded problem remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

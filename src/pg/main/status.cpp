@@ -67,7 +67,7 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts UTF-8 for this database. If it has another encoding, replaces non-ASCII bytes by ?.
+// Converts UTF-8 text to a datum. If the database is not in UTF-8, replaces non-ASCII bytes by ?.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

@@ -15,9 +15,9 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
-// Records the latest clock, and counts its steps back. If a process pauses after reading the clock,
-// other processes record later times, although the clock does not step back. But the process read
-// the slot's word before the clock, so a later tick in the word proves a step.
+// Records the clock's latest time, and counts the clock's steps back. If a process pauses after
+// reading the clock, other processes record later times, although the clock does not step back. But
+// the process read the slot's word before the clock, so a later tick in the word proves a step.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);

@@ -20,8 +20,8 @@ struct Counters {
     std::atomic<int64> reset_at;              // TimestampTz
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
-    // `latest_second` is the latest clock of Randflake and 53-bit numbers. `latest_tick` is
-    // Snowflake's latest clock. Each reservation reads one of them, so each has its cache line.
+    // `latest_second` is the last clock time for Randflake and 53-bit numbers, `latest_tick` for
+    // Snowflake numbers. A reservation reads one of the two, so each has its own cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
@@ -31,7 +31,7 @@ void count_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_snowflake_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_53_reservation(Slot& slot, const randflake::Reservation& reservation);
 
-// Call after closing a window, before the slots get the words of the next window.
+// Call this after a window closes and before the slots get words of the next window.
 void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);

@@ -13,12 +13,12 @@ struct LookReport {
     int launcher;                     // its pid; 0: none
     randflake::SteadyMs start_at_ms;  // the next launcher may start then
 
-    // The launcher numbers its questions. Workers answer only the last question.
+    // The launcher gives each question a number. Workers answer only the last question.
     uint32 question;
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // Messages name these databases. coordinator[i] has the leases of range i that end last. The
+    // Messages name these databases. In coordinator[i] are the leases of range i that end last. The
     // last failed look was in `database`.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
@@ -39,6 +39,6 @@ void look_start();
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 
-// Returns false and records a failure if no worker is free. A non-null `handle` lets callers wait.
+// Returns false and records a failure if no worker is free. `handle` may be null.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);

@@ -1,4 +1,4 @@
-// Reports other running servers with this server's static node ids.
+// Reports other running servers that use static node ids of this server.
 
 #pragma once
 

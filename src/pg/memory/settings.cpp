@@ -1,4 +1,4 @@
-// Defines the numeric settings, randflake.coordinator and randflake.registry.
+// Defines randflake.coordinator, randflake.registry and the numeric settings.
 
 #include "pg/memory/settings.h"
 
@@ -30,7 +30,7 @@ static constexpr ErrorText kTwoSources = {
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
 // Each reload calls this for both settings. Only the postmaster warns. It warns again only after an
-// operator has unset one setting.
+// operator has unset one of the two.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Returns whether the next start is likely to have a node id. If the setting awaits a restart, its
-// new value is unknown. Then assumes that the restart changes it from set to unset or vice versa.
+// Returns whether the next start is likely to have a node id. If a change awaits a restart, its
+// value is unknown, and the function assumes that it sets an unset node id or unsets a set one.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

@@ -1,4 +1,4 @@
-// Asks for and maps one block of shared memory and one named lock.
+// Requests one block of shared memory and one named lock, and maps the block.
 
 #include "pg/memory/shmem.h"
 

@@ -78,7 +78,7 @@ struct SharedState {
     Slot slots[FLEXIBLE_ARRAY_MEMBER];
 };
 
-// Null in a server that has not preloaded the library.
+// This pointer is null in a server that has not preloaded the library.
 extern SharedState* shared;
 
 static inline bool window_lock_held() {

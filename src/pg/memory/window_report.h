@@ -20,7 +20,7 @@ struct WindowReport {
     int64 hold_off_ms;    // the longest possible hold-off
     FileFailure failure;  // valid with kFileFailed
 
-    // With static node ids, `range` is in use. From opens_at[i] on, a window of range i may open.
+    // `range` is the range of static node ids in use. Range i may open from opens_at[i] on.
     uint32 range;
     randflake::Second opens_at[randflake::kMaxRanges];
 };

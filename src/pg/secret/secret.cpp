@@ -85,7 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// `level` is FATAL or ERROR below. Before the call, callers close the file and wipe its text.
+// In these functions, `level` is FATAL or ERROR. Callers first close the file and wipe its text.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
@@ -99,7 +99,7 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for TLS keys: others have no access, the group may read root's file.
+// Applies PostgreSQL's rules for TLS keys. Others have no access. The group may read root's file.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
@@ -123,7 +123,7 @@ static void check_permissions(const struct stat& status, const char* path, int l
                                 status.st_uid == 0 && geteuid() != 0 ? "0640" : "0600", path)));
 }
 
-// Reads up to `size` bytes. Returns their number, or a negative number and sets errno.
+// Returns how many of `size` bytes it read. On a failure, returns a negative number and sets errno.
 static ssize_t read_bytes(int fd, char* bytes, size_t size) {
     size_t length = 0;
     while (length < size) {

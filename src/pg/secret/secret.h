@@ -20,7 +20,7 @@ void secret_init_shared();
 // Adds the secrets that shared memory lacks. One process at a time may call this. Raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
-// Saves added secrets in the postmaster before it releases shared memory.
+// The postmaster calls this to save added secrets before it releases shared memory.
 void secret_keep_added();
 
 // Reads randflake.secret_file again. Raises an ERROR if the setting is empty or the file invalid.
@@ -38,7 +38,7 @@ randflake::SecretRecords secret_records();
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint; palloc'd. Secrets after the first add "@" and their first Unix second.
+// Returns the fingerprint; palloc'd. If it is not the first, adds "@" and its secret's Unix second.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // Returns all fingerprints and times as one text for a coordinator; palloc'd.

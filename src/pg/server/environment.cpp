@@ -141,7 +141,7 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no lock. A call of a deleted function cannot compile.
+// The postmaster has no PGPROC and can take no lock, so calls of these functions must not compile.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

@@ -71,9 +71,9 @@ extern template class randflake::Server<ServerEnvironment>;
 // Every process except the postmaster uses this.
 extern randflake::Server<ServerEnvironment> server;
 
-// LookAtState stores its failure here. Each process has its own.
+// LookAtState stores its failure here. Each process has its own variable.
 extern FileFailure server_look_failure;
 
-// The postmaster calls the first after it makes shared memory, and the second at its clean exit.
+// The postmaster calls server_init_shared with new shared memory, and server_stop at a clean exit.
 void server_init_shared();
 void server_stop();

@@ -21,7 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// Cause: a made-up identifier of a future second was stored, and then this second got a new secret.
+// A made-up identifier of a future second was stored, and later that second got a new secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
@@ -68,8 +68,8 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// Raises an ERROR if no secret decrypts the identifier, or if no server has reached its second.
-// Returns false instead if the caller collects errors in `context`.
+// Raises an ERROR if no secret decrypts the identifier, or if no server has reached the
+// identifier's second. Returns false instead if the caller collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();

@@ -5,20 +5,20 @@
 //
 // If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
 // beside this server's entry. The entry stays there, so that no session can read values of the
-// type. The dump has the entry in a second table too, randflake_key_check. Its constraint refuses
-// the entry, so the restore fails. If the operator adds the secret later, the restored values are
+// type. The dump has the entry in a second table too, randflake_key_check, whose constraint refuses
+// the entry. So the restore fails. If the operator adds the secret later, the restored values are
 // still wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has
 // the secret at the restore, a trigger copies the entry to randflake_key_check.
 //
 // CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
 // makes or inputs a value binds the database, if the role has EXECUTE on randflake_bind_secret()
-// and randflake_key_check has no entry of another secret. Before the session checks this, it locks
-// both tables against new entries.
+// and randflake_key_check has no entry of another secret. Before the session checks
+// randflake_key_check, it locks both tables against new entries.
 //
-// In a bound database, any role may make or input a value of a further secret. Its transaction adds
-// the secret's entry if it does not see the entry. So the tables may have an entry twice, but no
-// dump has a value without its entry. Standbys and read-only transactions store no value, so they
-// need no entry. A parallel operation cannot add a missing entry, so it raises an ERROR.
+// In a bound database, any role may make or input a value of a further secret. The role's
+// transaction adds the secret's entry if it sees none. So the tables may have an entry twice, but
+// no dump has a value without its entry. Standbys and read-only transactions store no value, so
+// they need no entry. A parallel operation cannot add a missing entry, so it raises an ERROR.
 //
 // Scans read randflake_key like a catalog, so that output works without an ordinary snapshot.
 // Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
@@ -242,7 +242,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If no entry is foreign, an entry is missing. Then `found` names the entries in the table.
+    // If no entry is foreign, an entry is missing, and `found` names the entries in the table.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -397,7 +397,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The known binding may lack an entry that another transaction has committed since. So the loop
+    // The known binding may lack an entry that another transaction has committed later. So the loop
     // reads the tables again before it refuses the use, locks the tables or adds entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
@@ -471,8 +471,8 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// This trigger runs before changes of both tables. It skips the insertion of an existing row,
-// because a restore inserts the row that CREATE EXTENSION has inserted. If the server has the
+// This trigger runs before each change of either table. It skips the insertion of an existing row,
+// because a restore inserts again the row that CREATE EXTENSION has inserted. If the server has the
 // secret of a new row of randflake_key, the trigger copies the row to randflake_key_check.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {

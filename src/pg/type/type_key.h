@@ -15,8 +15,8 @@
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Adds the entries that this use of the type needs, and returns true. Returns false if no secret
-// decrypts the identifier, or if no server has reached its second. Otherwise raises an ERROR.
+// Adds the entries for this use, and returns true. Returns false if no secret decrypts the
+// identifier or no server has reached the identifier's second. An ERROR refuses the use.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 

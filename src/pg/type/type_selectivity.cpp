@@ -43,7 +43,7 @@ static Node* as_bigint(Node* operand) {
                                                    InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// Returns P(left operator right) by PostgreSQL's estimators.
+// Returns P(left operator right) as PostgreSQL's estimators compute it.
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};
@@ -55,7 +55,7 @@ static double probability(const Comparison& c, int relation) {
         Int32GetDatum(relation)));
 }
 
-// If one operand is a column and the other has none, sets *column and returns the kind of bound.
+// If one operand is a column and the other contains none, sets *column and returns the bound.
 static Bound bound_of(const Comparison& c, Var** column) {
     if (!is_less(c) && !is_greater(c))
         return Bound::kNone;
@@ -70,7 +70,7 @@ static Bound bound_of(const Comparison& c, Var** column) {
     return Bound::kNone;
 }
 
-// Returns P(x < upper) of the tightest upper bound in the relation's restrictions; 0 without one.
+// Returns P(x < upper) for the tightest upper bound in the relation's restrictions; 0: no bound.
 static double probability_of_upper_bound(PlannerInfo* root, const Var* column, int relation) {
     const auto number = static_cast<int>(column->varno);
     if (column->varlevelsup != 0 || number <= 0 || number >= root->simple_rel_array_size ||

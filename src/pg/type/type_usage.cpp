@@ -5,8 +5,8 @@
 // PostgreSQL checks USAGE only where a statement names the type. An expression like COALESCE(id,
 // '...') makes a value without naming it, so the functions that make values check USAGE.
 //
-// The checked role is the current role. In a SECURITY DEFINER function, this is the owner. A
-// session remembers the last role with USAGE until the privilege may have changed.
+// The checked role is the current role. In a SECURITY DEFINER function, it is the function's owner.
+// A session remembers the last role that had USAGE, until a privilege may have changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"

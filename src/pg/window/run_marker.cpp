@@ -1,6 +1,6 @@
 // The marker of a data directory is a POSIX shared memory object, named by a hash of the
-// directory's identity. The object survives a stop of the server, but no reboot. Only a tmpfs is
-// used, because a disk could be rolled back with the directory. A new container may not see
+// directory's identity. The object survives a stop of the server, but no reboot. The object must be
+// on a tmpfs, because a disk could be rolled back with the directory. A new container may not see
 // the marker. A start without a marker waits randflake.max_clock_skew or gets a new lease. Other
 // users can create a FIFO or link of this name, so opening neither blocks nor follows links.
 
@@ -35,7 +35,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// Another user may have given this name to some file of the server's user by a hard link.
+// The name may be a hard link that another user made to a file of the server's user.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -78,7 +78,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // Without a marker this run can prove nothing, but an earlier marker must not remain.
+    // This run goes on without a marker, but the marker of an earlier run must not remain.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

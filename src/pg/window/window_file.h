@@ -1,4 +1,4 @@
-// Reads and writes the window state on disk, randflake/window in the data directory.
+// Reads and writes the window state in the file randflake/window of the data directory.
 
 #pragma once
 
