@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh Measures the
-# processor time of a grant and of a renewal, for several placements of leases. One session makes
-# all calls, each in its own transaction. Also measures how long a fleet takes to restart.
+# shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
+# Measures the processor time of grants and renewals, for several placements of leases. One session
+# makes all calls, each in its own transaction. Also measures how long a fleet takes to restart.
 
 lease_fill() { # ROWS SECOND_OF_END [SELECT of first node id and number of node ids]
     sql -q -o /dev/null <<END

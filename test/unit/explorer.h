@@ -38,8 +38,8 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls behave alike from here on. Calls are alike before the same
-    // compare-and-swap. A retry behaves like a first attempt, because Reserve keeps nothing from a
+    // If true, merges states whose calls continue alike. Two calls before the same compare-and-swap
+    // continue alike. A retry behaves like a first attempt, because Reserve keeps nothing from a
     // lost attempt. The test NothingMerged follows each call up to its second lost swap.
     bool merge = true;
 };

@@ -307,7 +307,7 @@ public:
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // A holder that lacks a secret keeps its lease until its end, and may load the secret.
+        // A holder that lacks a secret keeps the lease until it ends, and may load the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -571,7 +571,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. If `make`, also changes an unused pool.
+    // Models randflake_lease_share_pool. Returns the mark. Without `make`, changes no unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
