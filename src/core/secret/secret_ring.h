@@ -104,7 +104,7 @@ public:
         return left;
     }
 
-    // Encrypt() and Decrypt() inline the case of one generation, which needs only the cipher.
+    // The compiler inlines Encrypt() and Decrypt(). With one generation, they run only the cipher.
 
     // Returns false, with an unusable *id, if servers skip the number.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,

@@ -270,8 +270,9 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 inline constexpr Second kNotUsed{-1};
 
 // Closes the window for all sets. Returns the last second in which a number was reserved in the
-// window, or kNotUsed. A compare-and-swap counts if it precedes its slot's exchange, else it fails.
-// One process at a time may call SealWindow or ChangeWindow. All calls pass equal `sets`.
+// window, or kNotUsed. A concurrent compare-and-swap of a slot counts if it comes before this
+// function's exchange of the slot, and fails otherwise. Only one process at a time may call
+// SealWindow or ChangeWindow, and all calls must pass the same `sets`.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));

@@ -386,7 +386,8 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// A start at `now` read the state `found` in the directory `own`. Returns the start's copied_at.
+// Returns the `copied_at` of the state that a server writes after it starts at `now` in the
+// directory `own` and reads the state `found`.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -406,7 +407,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // - The server stopped in this directory in this boot. Its node ids included those configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
 //   back to this stop, and another run may have opened a window.
-// - PostgreSQL has not run in this directory since the stop. A run could have leased node ids.
+// - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
+//   databases could have leased the node ids.
 // - Less than the tolerated difference has passed since the stop, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
@@ -446,7 +448,8 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // of this server, and after all seconds that other servers may have used. With static node ids, it
 // begins after the present plus the tolerated difference. With leased node ids, it begins at or
 // after the end of this server's last lease, because the coordinator grants no lease of later
-// seconds under another secret. So a server can add a secret whose absence ended its lease.
+// seconds under another secret. So if a lease ended because a secret was missing, the server can
+// still add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

@@ -40,6 +40,6 @@ struct Announced {
     int64 servers;  // other servers that announced some of these node ids
     int64 leases;   // leases in force that contain some of these node ids
 };
-// `origin` identifies the data directory. If `starts`, ends the directory's earlier announcements.
+// `origin` identifies the data directory. If `starts` is true, ends earlier announcements.
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known);
