@@ -114,9 +114,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`. Never moves the end back. The lease keeps its end,
-    // and the holder does not renew it again, if the lease would be too long by both clocks: `last`
-    // is beyond LatestEnd, and the clock that never steps confirms it.
+    // Extends the lease to the second `last`. Never moves the end back. But the lease keeps its
+    // end, and the holder does not renew it again, if two conditions hold: `last` is beyond
+    // LatestEnd, and the lease would also be too long by the clock that never steps.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;

@@ -53,8 +53,8 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Returns the text `before`, followed by a sentence that says how far this server's clock is from
-// the coordinator's, or an empty text if the difference is tolerable.
+// Returns an empty text if this server's clock is near enough to the coordinator's. Otherwise
+// returns the text `before` and a sentence with the difference.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";

@@ -70,7 +70,7 @@ FileFailure window_file_identity(FileIdentity* identity) {
     return file_identity(kIdentityFile, identity);
 }
 
-// Sets *made if the identity was missing, which means that this directory has no own state.
+// Sets *made if the identity was missing. Then the directory has no state of its own.
 static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     FileFailure failure = window_file_identity(identity);
     *made = failure.error == ENOENT;

@@ -251,7 +251,7 @@ sub clock_file {
     return $node->basedir . '/clock';
 }
 
-# Writes the file of clock.c in place, because processes map it.
+# Overwrites the clock file without replacing it, because clock.c in each process has mapped it.
 sub set_clock {
     my ($node, $seconds, $stands) = @_;
     my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
