@@ -50,8 +50,8 @@
 -- row. Older snapshots then see no row. Only this function calls setval for logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
--- half a second. Skipped hops and leaps add nothing to the position, because sessions stop them at
--- multiples of 64. Hops and leaps bridge idle times. Only the holder of a past second moves them.
+-- half a second. Hops and leaps bridge idle times. Only the holder of a past second moves them. It
+-- stops them at multiples of 64, so values that a crash skips add nothing to the position.
 --
 -- Later versions
 --

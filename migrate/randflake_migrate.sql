@@ -568,7 +568,7 @@ BEGIN
 END
 $$;
 
--- Returns the statement that drops an object, before the move makes the object again.
+-- Returns the statement that drops an object, so that the move can create it again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type
@@ -584,7 +584,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that make an object again, with its owner, grants, comments and state.
--- Operators in the search_path stay unqualified, so PostgreSQL finds those of the new type.
+-- The statements name operators in the search_path without schema. So PostgreSQL finds those of the
+-- new type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))

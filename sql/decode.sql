@@ -1,5 +1,5 @@
 \set ECHO none
--- Decodes and encodes identifiers. test/unit tests the edges of fields and the diffusion of bits.
+-- Decodes and encodes identifiers. Unit tests cover the edges of fields and the diffusion of bits.
 \pset format unaligned
 \pset tuples_only on
 SET datestyle = ISO;

@@ -1,4 +1,4 @@
-// Reports the server's leases for messages and views.
+// Describes the server's leases, which messages and views show.
 
 #pragma once
 

@@ -15,7 +15,7 @@
 // and randflake_key_check has no entry of another secret. Before the session checks
 // randflake_key_check, it locks both tables against new entries.
 //
-// In a bound database, any role may make or input a value of a further secret. The role's
+// In a bound database, any role may make or input a value whose secret is a further one. The role's
 // transaction adds the secret's entry if it sees none. So the tables may have an entry twice, but
 // no dump has a value without its entry. Standbys and read-only transactions store no value, so
 // they need no entry. A parallel operation cannot add a missing entry, so it raises an ERROR.
