@@ -1,4 +1,4 @@
-// Formats and parses base 32. For a text of any length, ParseText names the first wrong character.
+// Formats and parses base 32.
 
 #include "core/identifier/id_text.h"
 
