@@ -199,8 +199,8 @@ struct Stop {
 // Describes one attempt to write the state. A run lasts as long as its shared memory. The number of
 // the run's first attempt is random, and each further attempt has the next number. Failed attempts
 // count, because their state may appear on disk later. The server writes `mark` to the marker after
-// the state is durable and before anything relies on it. As long as the marker's
-// value is `mark` or `follows`, no process relies on a later state than this one.
+// the state is durable and before anything relies on it. As long as the marker's value is `mark` or
+// `follows`, no process relies on a later state than this one.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -400,8 +400,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // the uptime ensures even if the clock is set. The operator may set the clock back later. So until
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
-// A proof shows that no other server has used the node ids since this server's stop. Every
-// other server with these node ids starts after this stop, and holds off first. So if less than the
+// A proof shows that no other server has used the node ids since this server's stop. Every other
+// server with these node ids starts after this stop, and holds off first. So if less than the
 // tolerated difference passed from the stop to this start, no other server has issued anything. The
 // proof requires:
 //
