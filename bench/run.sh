@@ -13,7 +13,7 @@
 # earlier results, and the script makes charts and tables again. The samples of the last run stay in
 # bench/results/partial/samples.csv. Do not commit this file.
 #
-# BENCH_KEYS_ROWS lists the numbers of rows for the suite keys, one for each repetition.
+# For suites/keys.sh, BENCH_KEYS_ROWS lists the numbers of rows, one for each repetition.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail

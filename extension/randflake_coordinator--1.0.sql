@@ -1,7 +1,7 @@
 \echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
 -- This script qualifies every name that could be overloaded, as randflake--1.0.sql says. Another
--- role could create a function of the same name with one more argument that has a default. Then
+-- role could create a function with the same name and an extra argument that has a default. Then
 -- PostgreSQL would refuse each call as ambiguous. So the first argument of each internal function
 -- has a type that other roles may not use.
 
@@ -15,16 +15,17 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
 -- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
 -- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
--- this coordinator's clock may be behind the former one's. Leases stay apart if the former
--- coordinator grants no more leases, and if never_leased and nothing_lost are true when set.
+-- this coordinator's clock may be behind the former one's. Leases stay apart under two conditions:
+-- the former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
+-- only if they are true.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
 --
--- - Pool: a grant or a renewal takes ROW SHARE on the table, which is compatible with itself. The
---   changes of the pool take EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and
---   the first grant. So secrets, limits and the mark stay the same until a request commits. A
---   session gets EXCLUSIVE within little more than 20 seconds.
+-- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
+--   itself. The changes of the pool take EXCLUSIVE: randflake_lease_configure, purge, a change of
+--   secrets, and the first grant. So secrets, limits and the mark stay the same until a request
+--   commits. A session gets EXCLUSIVE within little more than 20 seconds.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
@@ -34,15 +35,16 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
 -- Once a grant has the lock, it reads the leases again under a new snapshot. A holder whose clock
--- is behind may renew a lease that has ended by the coordinator's clock. This renewal and a grant
--- of the node ids both lock the row of the lease. The exclusion constraint refuses any other
--- overlap, and needs no wait. A takeover needs no lock: until the pool changes, each request
--- computes the mark from randflake_lease_takeover. After a request has got a lock, its checks must
--- see all earlier commits, so requests need READ COMMITTED.
+-- is behind may renew a lease that, according to the coordinator's clock, has already ended. This
+-- renewal and a grant of the node ids both lock the row of the lease. The exclusion constraint
+-- refuses any other overlap, and needs no wait. A takeover needs no lock: until the pool changes,
+-- each request computes the mark from randflake_lease_takeover. After a request has got a lock, its
+-- checks must see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes the ended leases of its node ids. If a holder releases an unused lease, the
--- lease's row keeps its first second. So the table shows for each node id when its last lease
--- ended. The table has at most one row per node id, or two if leases differ in size.
+-- lease's row remains and contains only the lease's first second. So the table shows for each node
+-- id when its last lease ended. The table has at most one row per node id, or two if leases differ
+-- in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
@@ -68,14 +70,15 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   frees the slots of leases that it collected: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
--- - for a day after a takeover, earlier leases that no holder has renewed.
+-- - earlier leases that no holder has renewed, for a day after a takeover.
 --
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
 -- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64 node
--- ids. It then takes a whole chunk or else another gap, and refuses if no gap is large enough.
+-- ids. It then takes a whole empty chunk, or if there is none, another gap, and refuses if no gap
+-- is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -92,7 +95,7 @@ CREATE TABLE randflake_lease_pool (
     -- The clocks of two coordinators may differ by this many seconds.
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     closed boolean NOT NULL DEFAULT false, -- true: the coordinator grants and renews no lease
-    -- All leases of one role together may have this many node ids.
+    -- All leases of one role together may have at most this many node ids.
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
     -- A role may get this many leases in a minute. Grants that roll back do not count.
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
@@ -165,8 +168,8 @@ CREATE TABLE randflake_lease_role (
     grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
--- Grants have collected all leases that ended before this second. A sequence holds this second,
--- because grants can change a sequence without a wait.
+-- Grants have collected all leases that ended before this Unix second. This second is kept in a
+-- sequence, because grants can change a sequence without waiting for each other.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have collected the leases that ended before this Unix second';
 
@@ -290,10 +293,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
--- Returns when this coordinator took over from the former one. This is the later of two times: the
--- first call that saw another identity in the pool, and the table's last grant. Without a pool, the
--- function returns the time of the extension's creation in this database, because a copy of the
--- database may have granted leases that this database lacks.
+-- Returns the time at which this coordinator took over from the former one. This is the time of the
+-- first call that saw another identity in the pool, or of the table's last grant, whichever is
+-- later. Without a pool, the function returns the time of the extension's creation in this
+-- database, because a copy of the database may have granted leases that this database lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -321,7 +324,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends. Other sessions may hold the same lock.
--- Returns the pool with the present mark, which a takeover raises. Returns null without a pool.
+-- Returns the pool with its current mark; a takeover raises the mark. Returns null without a pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -338,8 +341,8 @@ BEGIN
                             upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
-    -- A grant must survive a crash, and the holder must see the warning of a canceled wait for a
-    -- synchronous standby. So this code sets synchronous_commit and client_min_messages.
+    -- A grant must survive a crash. If the wait for a synchronous standby is canceled, the holder
+    -- must see the warning. So this code sets synchronous_commit and client_min_messages.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
@@ -392,8 +395,8 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
--- Records the free slots of a chunk, whose row the caller has locked. Only slots with node ids of
--- `place` may have changed. The node ids of `granted` belong to a lease that has no row yet.
+-- Records the free slots of a chunk, whose row the caller has locked. Only slots whose node ids are
+-- in `place` may have changed. The node ids of `granted` belong to a lease that has no row yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -526,7 +529,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- While a chunk of the lease is locked, only every 64th grant collects the lease.
+        -- While a chunk of the lease is locked, only every 64th grant tries to collect the lease.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -579,7 +582,8 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- A former primary that still runs uses other lease numbers, and so grants other node ids.
+    -- If a former primary still runs, it uses other lease numbers and therefore grants other node
+    -- ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -785,9 +789,10 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Returns the first Unix second of the first secret of the pool that the holder lacks. From this
--- second on, the holder may misread identifiers of others. Returns null if the holder has them all,
--- or if the first secrets differ. Secrets that the pool lacks do not count.
+-- Finds the pool's first secret that the holder lacks, and returns the Unix second at which this
+-- secret begins. From this second on, the holder may misread identifiers of others. Returns null if
+-- the holder has them all, or if the first secrets differ. Secrets that the pool lacks do not
+-- count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -877,7 +882,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If the reason for a refusal ends at a known time, the error's column field has this Unix second.
+-- If the reason for a refusal ends at a known time, the error's column field contains this time as
+-- a Unix second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -985,7 +991,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The default bounds refuse nothing, so with them the call counts no grants and no node ids.
+    -- The default bounds refuse no grant, so the call then counts no grants and no node ids.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1133,7 +1139,8 @@ BEGIN
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- This call's error is no refusal. To renew its lease, the holder needs the missing secret.
+    -- An error of this call does not refuse the lease. To renew its lease, the holder needs the
+    -- missing secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1343,7 +1350,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- Finds the end of the last lease of node ids that leave the pool.
+    -- Finds when the last lease of node ids that leave the pool ends.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease
@@ -1576,7 +1583,7 @@ BEGIN
             MESSAGE = format('node ids from %s on, %s of them, are not within 0 to 131071', first_node_id, node_count);
     END IF;
     announced := int4range(first_node_id, first_node_id + node_count);
-    -- Deletes only rows of the calling role, so the call waits for no lock of another role.
+    -- Deletes only the calling role's rows, so the call never waits for another role's lock.
     DELETE FROM @extschema@.randflake_lease_announcement a
     WHERE a.role = SESSION_USER
       AND (a.announced_at < clock_timestamp() - interval '1 hour'

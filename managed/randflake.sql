@@ -24,34 +24,37 @@
 --    knows the position that its nextval made, and no other nextval made this position.
 -- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to n = 0
 --    of this second, and only once, even after a long pause. From there on, each nextval adds one.
--- 3. Numbers of a second never reach those of the next second. Before each nextval, a session
+-- 3. A second's numbers never run into those of the next second. Before each nextval, a session
 --    checks that the last number is below 122,880. A session that pauses after this check may take
 --    one number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
--- 4. After a crash, no session opens a used second again. Before a session opens a second, the
---    position has reached the disk, or the second is at most 2 seconds ahead of the clock. After
+-- 4. After a crash, no session opens a used second again. A session opens a second only if the
+--    position has reached the disk or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
 --    beyond the position on disk. From PostgreSQL 17 on, the session flushes the WAL. Before 17, it
 --    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
 --    not, the session waits for the clock. After such a wait, a used second can be opened again
 --    only if a crash loses the position of that second and the clock steps back during the crash.
--- 5. After a crash, no session uses an earlier number, because `numbers` is 0 or has another life.
--- 6. No session opens a second more than 60 seconds ahead of the clock. So a server that takes over
---    a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This is safe if
---    the new server's clock is less than 4 seconds behind the former server's clock. The past is
---    unknown on a promoted standby. Even a synchronous standby may lack the last positions, because
---    only the session that moved the position waits for the standby. The past is also unknown if
---    randflake_configure() has a node id as argument, makes sequences, or finds that the server,
---    database or timeline has changed. If the secret is new, no node id has a past.
+-- 5. After a crash, no session uses an earlier number, because `numbers` is then 0 or belongs to
+--    another life.
+-- 6. Every second that a session opens is at most 60 seconds ahead of the clock. So a server that
+--    takes over a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This
+--    is safe if the new server's clock is less than 4 seconds behind the former server's clock. The
+--    past is unknown on a promoted standby. Even a synchronous standby may lack the last positions,
+--    because only the session that moved the position waits for the standby. The past is also
+--    unknown if randflake_configure() has a node id as argument, makes sequences, or finds that the
+--    server, database or timeline has changed. If the secret is new, no node id has a past.
 --
--- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock. Values
--- of sequences ignore rollbacks, isolation levels and snapshots. If randflake_configure() rolls
--- back, its new sequences are gone. The next call makes new ones, and begins 64 seconds ahead. The
--- function changes randflake_state by TRUNCATE, which waits for all transactions that have read the
--- row. Older snapshots then see no row. Only this function calls setval for logged sequences.
+-- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
+-- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
+-- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, and
+-- begins 64 seconds ahead. The function changes randflake_state by TRUNCATE, which waits for all
+-- transactions that have read the row. Older snapshots then see no row. Only this function calls
+-- setval for logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
--- half a second. Hops and leaps bridge idle times. Only the holder of a past second moves them. It
--- stops them at multiples of 64, so values that a crash skips add nothing to the position.
+-- half a second. Hops and leaps bridge idle times. Only a session that holds a past second moves
+-- hops and leaps. It stops them at multiples of 64, so values that a crash skips add nothing to the
+-- position.
 --
 -- Later versions
 --
@@ -298,8 +301,9 @@ BEGIN
     END LOOP;
 END');
 
-    -- These functions make many identifiers, of 64 or 53 bits. 53-bit identifiers use the first
-    -- 32,768 numbers of a second. After nextval, a session skips numbers that are not usable.
+    -- These functions make many identifiers in one call, of 64 or 53 bits. 53-bit identifiers use
+    -- the first 32,768 numbers of a second. After nextval, a session skips numbers that are not
+    -- usable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -339,9 +343,10 @@ END', kind.name, kind.below, kind.numbers, kind.time_at, kind.node_at, kind.node
 END
 $do$;
 
--- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The first half of a slice belongs to the left branch, the second half to the right.
+-- Encrypts many numbers at once by bit slicing (Biham, "A Fast New DES Implementation in Software",
+-- FSE 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions
+-- go bit by bit. The first half of a slice belongs to the left branch, the second half to the
+-- right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -422,7 +427,7 @@ BEGIN
 END
 $$;
 
--- Returns the index, from 1, of the secret that owns a number. See src/core/secret/secret_ring.h.
+-- Returns the 1-based index of the secret that owns a number. See src/core/secret/secret_ring.h.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -511,7 +516,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violated contract of uniqueness without ASSERT, because any role can turn ASSERT off.
+-- Reports a violation of the uniqueness contract. Does not use ASSERT, because any role can turn it
+-- off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -636,7 +642,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- Only the holder of the position's second moves a position that is far behind.
+        -- If a position is far behind, only the session that holds the position's second moves it.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -661,7 +667,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- Only this session holds the second of this position.
+        -- No other session holds the second of this position.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);
@@ -1123,8 +1129,8 @@ BEGIN ATOMIC
 END;
 
 -- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
--- block revokes what default privileges granted. It replaces no view of an earlier version, because
--- that would deadlock with a session that has read the view and waits for randflake_state.
+-- block revokes what default privileges granted. It keeps the views of an earlier version, because
+-- replacing one would deadlock with a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

@@ -29,8 +29,9 @@
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. From these it later makes the partitioned table's indexes and keys. A check
--- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
+-- programs write. The move later builds the partitioned table's indexes and keys from those of the
+-- partitions. A check refuses rows without a shadow, even if a program attaches a partition or
+-- disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
 -- in the schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The
@@ -365,7 +366,8 @@ $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
 -- each given column ("table.number"), OTHER for any other column, and CONST for any constant. A
--- UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1", ":resno 3/1".
+-- UNION has the same number as the result columns of its branches: "{SETOPERATIONSTMT/1", ":resno
+-- 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -538,7 +540,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
 $$;
 
--- Returns a column's statistics settings as text that follows SET, and ignores other options.
+-- Returns a column's statistics settings in the form that SET takes. Ignores other options.
 CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
@@ -762,7 +764,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WHERE t.owner <> quote_ident(current_user)::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
 $$;
 
--- Returns everything that a move does and needs, in groups. `what` is
+-- Returns, in groups, everything that a move does and needs. `what` is
 --   moves        a key or a column that refers to one
 --   kept, made again, dropped    a dependent object
 --   blocker      prevents the move until the SQL in `remedy` has run ("online:" only for start())
@@ -1114,7 +1116,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- Each row is a column of a move. Step 7 renames `name` to `displaced`, and `shadow` to `name`.
+-- Each row describes one column that a move converts. Step 7 renames `name` to `displaced`, and
+-- `shadow` to `name`.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1252,7 +1255,7 @@ BEGIN
 END
 $$;
 
--- Marks step `n` begun. From then on, built() accepts an index with the step's name and SQL.
+-- Marks step `n` as begun. From then on, built() accepts an index with the step's name and SQL.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1408,7 +1411,8 @@ END
 $$;
 
 -- Returns the part of an index's definition after ON table, with shadows in place of the columns.
--- Makes such an index on an empty copy of the table, and renames the columns of the copy.
+-- To get this text, makes such an index on an empty copy of the table, whose columns it then
+-- renames.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1471,8 +1475,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on moving columns. `built` names the index on shadows until step 7. `parent`
--- is the partitioned index above a partition's index. Step 7 makes it from the partitions' indexes.
+-- Returns the indexes on the columns that the script migrates. `built` names the index on shadows
+-- until step 7. `parent` is the partitioned index above a partition's index. Step 7 makes it from
+-- the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

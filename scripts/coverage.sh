@@ -1,11 +1,12 @@
 #!/bin/bash
-# Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
+# Shows which lines of src/core and src/pg are reached by the unit, regression and TAP tests, with
 # PostgreSQL's assertions on. Fails below 96 % of the lines, so a run of only some tests fails.
 #
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# A process that a test kills leaves no data. Needs gcovr. The instrumented build stays installed.
+# If a test kills a process, the process leaves no coverage data. Needs gcovr. The instrumented
+# build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

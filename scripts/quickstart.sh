@@ -22,7 +22,7 @@ step() {
     SECONDS=0
 }
 
-# Runs a program of the chosen PostgreSQL as the server's user.
+# Runs a program of the chosen PostgreSQL installation as the server's user.
 pg() {
     as_user "$user" "$bindir/$1" "${@:2}"
 }
@@ -44,7 +44,8 @@ stop() {
     rm quickstart
 }
 
-# Prints every ten seconds how many files are compiled, because a slow machine takes minutes.
+# Prints every ten seconds how many files have been compiled so far, because the build takes minutes
+# on a slow machine.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do

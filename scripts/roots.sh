@@ -5,8 +5,9 @@
 
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# Maps each major to the Debian suites that contain it, separated by plus signs. With SUITE:PACKAGE,
-# apt takes only the packages of this source package from the suite.
+# Maps each major version to the Debian suites that contain it, separated by plus signs. With
+# SUITE:PACKAGE, apt installs from that suite only the packages that the source package PACKAGE
+# builds.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'

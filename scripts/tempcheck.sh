@@ -7,7 +7,7 @@
 #
 # NAME may include the directory and the suffix. PG_CONFIG names the server (default: pg_config in
 # PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer: eight test files run at
-# a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
+# a time, because most spend their time waiting. VECTOR_PATH sets randflake.vector_path.
 #
 # A server refuses to run as root. As root, this script runs the tests as the user postgres, or as
 # nobody if postgres does not exist. They run in a temporary directory, which stays if a test fails.
@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Makes files of secrets, named OWNER-MODE. Their group is that of the server's user.
+    # Makes secret files named OWNER-MODE. Their group is that of the server's user.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"

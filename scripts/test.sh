@@ -14,7 +14,7 @@ set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# Runs a stage only with "all", with "release", or if the stage's name is given.
+# Runs a stage only if the arguments contain "all", "release" or the stage's name.
 long() {
     [ -z "$asked" ] || stage "$@"
 }
@@ -169,7 +169,8 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Makes the archives of a release. Checks that PGXN installs the same files as the checkout does.
+# Makes the archives of a release. Checks that an installation from PGXN has the same files as one
+# from the checkout.
 archives() {
     local archives release
     install_packages git unzip pgxnclient

@@ -33,7 +33,7 @@ packages=(
     buildah
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
-# The tests also accept a Node.js or a Java that was installed without Debian's packages.
+# The tests also accept Node.js or Java installed without Debian's packages.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
@@ -65,7 +65,8 @@ in_js() {
 # Without --ignore-scripts, Prisma would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with Debian 12's.
+# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with the Node.js of
+# Debian 12.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 

@@ -1,5 +1,5 @@
 \set ECHO none
--- Tests the contents of the extensions, and the schemas that can hold them.
+-- Tests what the extensions contain, and in which schemas they can be installed.
 \pset format unaligned
 \pset tuples_only on
 

@@ -18,7 +18,7 @@ suite_keys() {
     sql -q -c 'DROP TABLE keys_rows'
 }
 
-# key_sample METRIC UNIT VALUE: records a sample of the suite keys.
+# key_sample METRIC UNIT VALUE: records a sample for suites/keys.sh.
 key_sample() {
     sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
 }

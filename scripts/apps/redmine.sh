@@ -6,11 +6,11 @@
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
 #
-# These points caused trouble. See docs/migrating.md, "Check an existing application".
-#   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
+# These points caused trouble. See docs/migrating.md, "Check an existing application". Some columns,
+#   such as issues.root_id, refer to a key but have no foreign key constraint; they have 32 bits.
 #   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
-#   or negative keys: "Parent task is invalid".
-#   Without USAGE on the schema, no operator of the type works (docs/drivers.md, "The database").
+#   or negative keys: "Parent task is invalid". Without USAGE on the schema, no operator of the type
+#   works (docs/drivers.md, "The database").
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

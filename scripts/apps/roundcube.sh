@@ -1,14 +1,14 @@
 #!/bin/bash
-# Runs Roundcube of Debian 12, which works with 53-bit keys, but not with the type randflake.
+# Runs Debian 12's Roundcube, which works with 53-bit keys but not with the type randflake.
 #
 #   PGPORT=... scripts/apps/roundcube.sh
 #
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
-# roles. Makes a root directory of 500 MB, and replaces the database randflake_roundcube.
+# roles. Builds a root file system of 500 MB, and replaces the database randflake_roundcube.
 #
-# These points caused trouble. Each point names the page that describes it.
-#   Roundcube takes a new key from currval() of a sequence (docs/drivers.md, "Move existing keys").
-#   The function intval() misreads typed keys (docs/migrating.md, "Check an existing application").
+# These points need attention. Each point names the page that describes it. Roundcube takes a new
+#   key from currval() of a sequence (docs/drivers.md, "Move existing keys"). The function intval()
+#   misreads typed keys (docs/migrating.md, "Check an existing application").
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube

@@ -1,5 +1,5 @@
-// The input selects parts of a coordinator's answer. LeaseAnswer must accept an answer exactly
-// if one row of the expected types arrives, the rows end, and the connection is idle.
+// The input selects parts of a coordinator's answer. LeaseAnswer must accept an answer if and only
+// if one row of the expected types arrives, no row follows, and the connection is then idle.
 
 #include "core/lease/lease_answer.h"
 
@@ -21,7 +21,7 @@ constexpr AnswerShape kShapes[] = {
     {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true},
     {1, {AnswerType::kVoid}, false}};
 
-// Copies up to 31 bytes and a NUL into memory of exactly that size.
+// Copies up to 31 bytes and a NUL into memory that has room for exactly these bytes.
 class Text {
 public:
     explicit Text(Input* input) {

@@ -1,6 +1,6 @@
 // If ParseText accepts a text, FormatText must return that text in lower case and without leading
-// zeros. If ParseText refuses a text, the text must have the reported error. ParseTypeText may
-// differ from ParseText only for decimal numbers.
+// zeros. If ParseText refuses a text, the text must really contain the error that ParseText
+// reports. ParseTypeText may differ from ParseText only for decimal numbers.
 
 #include <charconv>
 

@@ -1,6 +1,7 @@
-// If DecodeWindowState accepts bytes, EncodeWindowState must restore them. No start may open a
-// window before the end that the file has for the window's node ids. The input is a Start and a
-// file. The fuzzer also tries the file with a correct checksum, to pass the check.
+// If DecodeWindowState accepts some bytes, EncodeWindowState must produce the same bytes again.
+// After any start, a window may open only at or after the end that the file records for the
+// window's node ids. The input is a Start and a file. The fuzzer also tries the file with a correct
+// checksum, to pass the check.
 
 #include "core/window/window_state.h"
 
@@ -65,7 +66,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
-// The bits of `other` choose the parts of the start that do not match the state.
+// Each bit of `other` selects a part of the start that does not match the state.
 void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);

@@ -13,8 +13,8 @@ use Time::HiRes qw(sleep time);
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
 my $epoch = 1730000000;
 
-# Four clients share two node ids and fill every second from sequence 0 on. A server that entered a
-# second twice would repeat identifiers.
+# Four clients share two node ids, and use up the sequence numbers of each second, beginning with 0.
+# A server that entered a second twice would repeat identifiers.
 my $secret = random_secret();
 my $node = start_server(
     'main',

@@ -24,7 +24,7 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# Returns the operations since the last call, without reads, as "operation file[: error]".
+# Returns the operations since the last call, except reads, as "operation file[: error]".
 my $seen = 0;
 
 sub operations {

@@ -1,5 +1,6 @@
-# Starts servers whose state on disk is damaged, or comes from another server or secret. Checks the
-# log's messages, that the server holds off, and that it continues by itself afterwards.
+# Starts servers whose state on disk is damaged, or was written by another server or under another
+# secret. Checks the log's messages, that the server holds off, and that it continues by itself
+# afterwards.
 
 use Randflake;
 use RandflakeHistory;

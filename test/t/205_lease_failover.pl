@@ -5,7 +5,7 @@ use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-# Servers renew when two fifths of this duration have passed, which leaves time on a busy machine.
+# Servers renew after two fifths of this duration, so renewals arrive in time on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 

@@ -29,8 +29,8 @@ sub generate_fails {
         $patterns, $test_name, problem => 1);
 }
 
-# A coordinator whose clock is an hour ahead considers all leases ended, and its next leases begin
-# in an hour. Holders generate until their own leases end.
+# A coordinator whose clock is an hour ahead treats all leases as expired, and the next leases it
+# grants begin in an hour. Holders generate until their own leases end.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);

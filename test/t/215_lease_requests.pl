@@ -222,8 +222,8 @@ $proxy->set_mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
 
-# The coordinator commits the renewal, but the proxy drops the answer. The server's window keeps its
-# end. If an answer comes before this end, the server renews the same lease.
+# The coordinator commits the renewal, but the proxy drops the answer. The end of the server's
+# window does not change. If an answer comes before this end, the server renews the same lease.
 my $lease = status_of($holder, 'lease_id');
 my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
     ORDER BY lease_id DESC LIMIT 1)};

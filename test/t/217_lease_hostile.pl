@@ -14,7 +14,7 @@ $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . 
 my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
-# Replaces the file of settings. The settings in `more` last until the next call.
+# Replaces the settings file. The settings in `more` last until the next call.
 sub settings {
     my (%more) = @_;
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
@@ -342,7 +342,7 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# If abandoned requests fill the role's connection limit, the server still shows the first error.
+# If abandoned requests use up the role's connection limit, the server still shows the first error.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();

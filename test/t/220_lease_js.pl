@@ -1,5 +1,5 @@
-# Leases node ids through SQL, as docs/leases-reference.md tells applications to do. A JavaScript
-# program with the npm package randflake and a server make identifiers for one table, and decode
+# Leases node ids through SQL, as docs/leases-reference.md tells applications to do. A server and a
+# JavaScript program that uses the npm package randflake make identifiers for one table, and decode
 # each other's identifiers. The test skips the program if test/js lacks node-postgres, which "npm
 # ci" installs. If the package randflake is missing, test/js/randflake.mjs replaces it.
 

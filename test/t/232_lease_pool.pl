@@ -298,7 +298,8 @@ for my $number (0 .. $#histories) {
 }
 
 # Sessions lease node ids of the same chunks, while others purge leases, change the pool and roll
-# back. No session may wait for an open transaction, get a node id of another, or lose a node id.
+# back. No session may wait for another session's open transaction, get a node id that another
+# session holds, or lose one of its own.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);

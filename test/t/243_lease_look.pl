@@ -1,5 +1,5 @@
-# Starts a server with static node ids and a coordinator that may lease these. First the server must
-# search every database for coordinators, and wait until leases of its node ids end.
+# Starts a server that has static node ids, and whose coordinator may lease these node ids. First
+# the server must search every database for coordinators, and wait until leases of its node ids end.
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
 # three). The test prints how long the search takes after a start and after a promotion.

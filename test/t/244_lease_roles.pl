@@ -27,7 +27,7 @@ my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
-# Waits until each holder has a request. On a slow machine, earlier requests may still run.
+# Waits until each holder has sent a request. On a slow machine, earlier requests may still run.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or die 'nobody asks';
 my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
     extra_params => [ '-U', 'first' ]);
@@ -83,7 +83,8 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- open transactions ---------------------------------------------------------------------------
 
-# A role can keep its transaction open despite all session limits. Other roles must not wait for it.
+# A role can keep its transaction open despite all session limits. Other roles must not wait for
+# this transaction.
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
@@ -219,8 +220,8 @@ $mine->quit;
 
 # --- hostile role --------------------------------------------------------------------------------
 
-# All these attacks run at once, under another default isolation level. The server must keep its
-# lease. RANDFLAKE_SECONDS sets the duration of the attacks.
+# All these attacks run at once, with a default isolation level other than PostgreSQL's. The server
+# must keep its lease. RANDFLAKE_SECONDS sets the duration of the attacks.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';

@@ -1,4 +1,5 @@
-# Checks the column "does not learn" of the tables in docs/security.md, with attacks by each person.
+# Attacks as each person in the tables of docs/security.md, and checks the tables' column "does not
+# learn".
 
 use Docs;
 use File::Find ();
@@ -7,13 +8,13 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects the persons from those rows of the page's table that have text under "does not learn".
+# Collects the persons from the table's rows whose column "does not learn" is not empty.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
-# Marks this person's row as tried, and begins the attempts.
+# Marks this person's row as tested, and begins the attempts.
 sub attempts_of {
     my ($person) = @_;
     ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);

@@ -51,7 +51,7 @@ for my $user (@users) {
     seen_by($user, 'SELECT * FROM hostile.messages; DROP TABLE hostile.messages');
 }
 
-# Neither the message nor the log copies a huge text.
+# If the text is huge, neither the error message nor the log contains a copy of it.
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 

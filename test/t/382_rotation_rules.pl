@@ -1,5 +1,5 @@
-# Checks which files of secrets are valid, and when a server accepts a further secret. After a
-# refusal the server keeps its secrets, and no message reveals a secret.
+# Checks which secret files are valid, and when a server accepts a further secret. After a refusal
+# the server keeps its secrets, and no message reveals a secret.
 
 use Randflake;
 use RandflakeHistory;
@@ -17,7 +17,7 @@ my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20
 configure($node, %settings);
 write_secrets($node, $secrets[0]);
 
-# Writes the text to the file of secrets, with secret number N in place of SN.
+# Writes the text to the secret file, replacing each SN (S1, S2, …) with secret number N.
 sub write_lines {
     my ($text) = @_;
     $text =~ s/S(\d+)/$secrets[$1 - 1]/g;

@@ -317,7 +317,7 @@ for my $crash (1 .. 3) {
 # --- failover -------------------------------------------------------------------------------------
 
 # Fails over to a standby that has all commits but lacks the latest tickets. This can happen because
-# only the session that took a ticket waits until the standby has received the ticket.
+# a session waits for the standby to receive only the tickets that it took itself.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

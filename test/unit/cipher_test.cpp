@@ -34,7 +34,7 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// Returns the number whose bytes in memory are the bytes of these big-endian words.
+// Stores these words in big-endian order, and returns the number with these bytes in memory.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
     for (int i = 3; i >= 0; i--)

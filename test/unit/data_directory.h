@@ -20,7 +20,7 @@ struct DataDirectory {
     bool recovers = false;                   // standby.signal or recovery.signal exists
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // The run that wrote `window` tolerated at most this difference of clocks.
+    // The run that wrote `window` tolerated clocks that differ by at most this much.
     uint32_t largest_skew_ms = 0;
 };
 

@@ -8,7 +8,7 @@
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
 // and never gives the slots the same second of a node id twice. It checks in every state:
-//   - Reserve returns no number of a layout twice.
+//   - Within a layout, Reserve never returns the same number twice.
 //   - When a call moves a slot's word, the reserved numbers lie in the slot's window.
 //   - A slot's word never decreases while its node id stays the same.
 

@@ -65,7 +65,7 @@ private:
         uint32_t parent;
     };
 
-    // Holds a visited state before its look-up in the table. Memory is the bottleneck, so the
+    // A visited state that is not yet looked up in the table. Memory is the bottleneck, so the
     // search prefetches the table's places and nodes for the last 16 arrivals.
     struct Arrival {
         Node node;

@@ -79,7 +79,7 @@ constexpr Layout LowestLeftOut(int sequence_bits) {
 constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 0, 1};
 
 const Case kCases[] = {
-    // Slots change their node ids. ChangeWindow refuses windows that start too early.
+    // In this case, slots change their node ids. ChangeWindow refuses windows that start too early.
     {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
     // ChangeWindow also refuses a node id that the layout cannot hold.
     {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
@@ -91,7 +91,7 @@ const Case kCases[] = {
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
     // A second has two ticks. The layout's first tick lies before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // A second has four ticks. Each tick has two numbers, for two reservations.
+    // A second has four ticks. Each tick has two numbers, one for each of two reservations.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
     // Randflake's layout and another layout share one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},

@@ -665,8 +665,8 @@ private:
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // Returns whether a server may change its node ids. If it gives up node ids in the pool of its
-    // own coordinator, this coordinator may lease them at once.
+    // Returns whether a server may change its node ids. If a server gives up node ids in the pool
+    // of its own coordinator, the coordinator may lease them at once.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||

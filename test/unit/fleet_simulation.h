@@ -53,7 +53,7 @@ struct Operation {
     bool stops_in_time = true;
     // Operators add a new secret at each coordinator.
     bool adds_everywhere = true;
-    // Operators set all secrets at a new coordinator, and again after a failover or restore.
+    // Operators set all secrets on a new coordinator, and again after a failover or restore.
     bool sets_secrets_again = true;
 };
 

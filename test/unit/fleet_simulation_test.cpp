@@ -16,7 +16,7 @@ namespace randflake::simulation {
 namespace {
 
 // The layout has enough seconds for a schedule and for clocks that are ahead, and enough node ids
-// for all servers. A node id has only 4 numbers in a second, so servers use them up.
+// for all servers. A node id has only 4 numbers per second, so servers run out of numbers.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // These layouts have ticks of a half or a quarter second, and other epochs than the windows.

@@ -1,4 +1,5 @@
-// Tests every outcome of NextReservation at its limits, and the templates on real atomics.
+// Tests every outcome of NextReservation at the limits of its arguments, and tests the templates
+// with real atomics.
 
 #include <gtest/gtest.h>
 

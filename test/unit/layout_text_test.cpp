@@ -60,7 +60,7 @@ TEST(LayoutText, Description) {
     EXPECT_EQ(layout.node_shift, 10);
     EXPECT_EQ(layout.sequence_shift, 0);
     EXPECT_TRUE(layout.time_first());
-    // Blanks do not matter, and the epoch may stand anywhere.
+    // Blanks do not matter, and the epoch may be at any position.
     EXPECT_EQ(Format(Parsed("epoch = 2017-12-21 ,\ttime= 38 : 1ms,node =15,sequence=10")),
               Format(layout));
     EXPECT_EQ(Format(Parsed("time=38:1ms,node=15,sequence=10,epoch=1513814400000")),

@@ -102,7 +102,8 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // This is the number of Randflake's node ids, even if the simulation uses a smaller layout.
+    // This constant is the number of node ids in Randflake's own layout, although the simulation
+    // may use a smaller layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 

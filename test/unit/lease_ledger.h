@@ -1,6 +1,7 @@
-// Checks the simulation's invariants from all grants and all used numbers. Each start of shared
+// Checks the simulation's invariants against all grants and all used numbers. Each start of shared
 // memory counts as another server. The invariants are:
-// - A second of a node id belongs to at most one grant, until the grant gives the second back.
+// - At any time, a second of a node id belongs to at most one grant. It may go to another grant
+//   only after the first one has given it back.
 // - A leasing server uses only its own grants. No server uses another running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - If secrets change, no identifier is issued twice, and each identifier decodes to its number.
@@ -85,7 +86,8 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation, or a 0 that the caller replaces by a new grant.
+    // Returns the number of the grant with this incarnation. The number is 0 if there is none, and
+    // the caller sets it to a new grant.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -118,8 +120,9 @@ public:
                 lost_[i] = why;
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
-    // server has used the second, and no other running server has a grant of it. With `leases`,
-    // a grant of the second must also belong to this server or to an ended start of this server.
+    // server has used the second, and no other running server has a grant of it. With `leases`, a
+    // grant that contains the second must also belong to this server's current run or to an earlier
+    // run that has ended.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

@@ -1,5 +1,6 @@
 // Checks the mark after every order of changes of the pool. A coordinator grants nothing before its
-// mark. The mark must be the earliest safe second. If the model lacks a rule, a mark must be wrong.
+// mark. The mark must be the earliest safe second. If a rule is removed from the model, the tests
+// must find a wrong mark.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,8 @@ struct Unknown {
     bool leases = true;                               // false: only servers' static node ids
     bool clearable = false;  // by the operator, who says that nothing was lost
 
-    // Returns when this use ends. The column randflake_lease_hold.until has the same formula.
+    // Returns the time at which this use ends. The column randflake_lease_hold.until has the same
+    // formula.
     int64_t Until() const {
         if (!since)
             return 0;

@@ -207,7 +207,8 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Checks that a ring gives equal identifiers for a batch of numbers and for each number alone.
+// Checks that a ring gives the same identifiers whether it gets numbers as a batch or one at a
+// time.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {

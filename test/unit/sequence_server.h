@@ -77,7 +77,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// Returns the longest leap that does not pass `wanted`: 0 for `hops`, 1 for `leaps`, -1 for none.
+// Returns which sequence moves the position furthest without passing `wanted`: 0 for `hops`, 1 for
+// `leaps`, or -1 if neither does.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

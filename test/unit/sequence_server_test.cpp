@@ -1,6 +1,7 @@
 // Runs random schedules of three sessions. A second has eight numbers. No number may be used twice,
 // and no second may be opened twice. Sessions pause and end at any point. Servers crash, and
-// standbys that lack WAL are promoted. Node ids move to servers with lost or old sequences.
+// standbys that lack WAL are promoted. Node ids move to servers whose sequences were lost or
+// restored from an older state.
 
 #include "sequence_server.h"
 

@@ -105,8 +105,8 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
-    // After BeCalm(), set_reaches_coordinator() decides whether a stop reaches the coordinator, no
-    // operation fails, and no process pauses at random.
+    // After BeCalm(), no operation fails and no process pauses at random, and
+    // set_reaches_coordinator() decides whether a stop reaches the coordinator.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
     // Sets the function that looks for coordinators in this server's databases.
@@ -219,7 +219,7 @@ public:
             StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // Steps the session that reloads secrets or extends the window.
+    // Runs one step of the session that reloads secrets or extends the window.
     void StepSession() {
         if (!Session().fiber.busy() && has_secrets() && !stopping_)
             Begin(Task::kExtend);

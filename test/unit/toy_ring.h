@@ -9,7 +9,7 @@
 
 namespace randflake::simulation {
 
-// Permutes the numbers of `bits` bits. Each fingerprint gives a different permutation.
+// Permutes the numbers that have `bits` bits. Each fingerprint gives a different permutation.
 class ToyCipher {
 public:
     ToyCipher() = default;

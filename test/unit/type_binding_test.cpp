@@ -13,8 +13,8 @@
 namespace randflake {
 namespace {
 
-// Parses a ring or a table's rows from a text such as "A B100 C200": each letter is a fingerprint,
-// and each number is the first second of a later secret.
+// Parses a ring or a table's rows from a text such as "A B100 C200". Each letter is a fingerprint,
+// and the number after it is the secret's first second.
 std::vector<SecretRecord> Records(const std::string& text) {
     std::vector<SecretRecord> records;
     for (size_t i = 0; i < text.size(); i++) {
@@ -265,7 +265,7 @@ TEST(PlanBinding, EveryCase) {
         {"sorted", "A X", kSort, 0, 60, 0, kDiffers},
         {"indexed", "A X", kBuild, 0, 60, 0, kDiffers},
         {"in the past", "X", kOutput, 50, 60, kDecoding, kDiffers},
-        // These uses read whole columns.
+        // The following uses read whole columns.
         {"sorted, unbound", "", kSort, 0, 60, 0, kGo},
         {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
         {"indexed", "A B100", kBuild, 0, 60, 0, kGo},

@@ -306,7 +306,8 @@ constexpr int64_t kSkewMs = 2000;
 constexpr SkewRange kSkew{2000, 2000};
 constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
-// Returns the state after a clean stop, with an end for kNodes and an end for former node ids.
+// Returns the state that a clean stop writes: one window end for the node ids kNodes, and another
+// for former node ids.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;

@@ -38,7 +38,7 @@ struct TextLeft {
     }
 };
 
-// Takes a date yyyy-mm-dd of the Gregorian calendar, from the year 1 on.
+// Parses a date yyyy-mm-dd of the Gregorian calendar, in the year 1 or later.
 inline bool TakeDate(TextLeft* text, std::chrono::sys_days* date) {
     int year, month, day;
     if (!text->TakeNumber(4, &year) || !text->Take('-') || !text->TakeNumber(2, &month) ||

@@ -84,8 +84,8 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Turns four vectors of 64-bit numbers into one vector for each 16-bit word, and back. Transposes
-// the 4 x 4 words of the four numbers in the same 64-bit lane. Words stay in their lane, so the
+// Turns four vectors of 64-bit numbers into one vector for each 16-bit word, and back. In each
+// 64-bit lane, transposes the 4 x 4 words of the four numbers. Words stay in their lane, so the
 // transposition needs no shuffles and works in either byte order.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {

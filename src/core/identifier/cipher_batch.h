@@ -2,7 +2,7 @@
 //
 // SPARX works on 16-bit words. A vector register holds the same word of many blocks, so each
 // operation of the cipher becomes one vector operation. The compiler builds the code for several
-// register widths, and the server chooses one at its start. All widths give the same results.
+// register widths, and the server chooses one when it starts. All widths give the same results.
 
 #pragma once
 

@@ -2,8 +2,8 @@
 // 4648, section 7). It has 1 to 13 digits, the most significant first, without leading zeros.
 //
 // The SQL type has one more rule. A client may send a decimal number that it read while the column
-// was a bigint. In base 32 this number could match another row. So if all digits are decimal, the
-// type writes 13 digits with leading zeros. It refuses a decimal text of fewer digits.
+// was a bigint. Read in base 32, this number could match another row. So if all digits are decimal,
+// the type writes 13 digits with leading zeros. It refuses a decimal text of fewer digits.
 
 #pragma once
 

@@ -8,7 +8,7 @@
 //
 // Each second begins with a tick and has a whole number of ticks. So no tick spans two seconds.
 //
-// Raw numbers are unsigned, because a Randflake timestamp sets the top bit of 64 from 2041 on.
+// From 2041 on, a Randflake timestamp sets the highest of the 64 bits, so raw numbers are unsigned.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// The fields have at most 64 bits together. The end of the last tick fits in an int64_t.
+// The fields have at most 64 bits in total. The end of the last tick fits in an int64_t.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;

@@ -1,4 +1,4 @@
-// Parses a description piece by piece. An error has the position of the invalid piece.
+// Parses a description piece by piece. An error reports the position of the invalid piece.
 
 #include "core/identifier/layout_text.h"
 
@@ -59,7 +59,7 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// The text of an epoch after this date is a number, because <chrono> has no years beyond 32767.
+// An epoch after this date is written as a number, because <chrono> has no years beyond 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // Reads [T]hh:mm[:ss[.fff]] as milliseconds of the day.

@@ -38,8 +38,8 @@ static_assert([] {
     return true;
 }());
 
-// ParseLayout refuses a layout beyond these bounds. Node id and sequence fit in an SQL integer. The
-// last tick ends before PostgreSQL's last timestamp, in the year 294276.
+// ParseLayout refuses a layout beyond these bounds. Node id and sequence number each fit in an SQL
+// integer. The last tick ends before PostgreSQL's last timestamp, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;

@@ -1,4 +1,4 @@
-// Shards cut the signed 64-bit numbers into equal contiguous ranges.
+// Shards divide the range of signed 64-bit numbers into equal contiguous parts.
 //
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //

@@ -20,7 +20,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// Converts a Unix second of the coordinator. Limits the result to 0 .. SecondsEnd(layout).
+// Converts a Unix second from the coordinator. Limits the result to 0 .. SecondsEnd(layout).
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -73,8 +73,8 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= Second{1} && start < SecondsEnd(layout);
 }
 
-// Returns the window of a lease when the clock shows `now`. The window is closed before the lease
-// may open and after its end. `earliest` is the first second after all earlier windows.
+// Returns the window that a lease has when the clock shows `now`. The window is closed before the
+// lease may open and after its end. `earliest` is the first second after all earlier windows.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

@@ -9,7 +9,8 @@
 //   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
 //     standby, the coordinator commits locally and warns. A failover may lose such a commit.
 //
-// An error is a refusal if it has the SQLSTATE of refusals. Other errors do not affect the lease.
+// An error is a refusal if it has the SQLSTATE that the coordinator uses for refusals. Other errors
+// do not affect the lease.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Decides for the holder of leases when to send which request to the coordinator, how to interpret
-// the answer, when to open windows, and which leases to give back.
+// Makes the decisions of the holder of leases: which request to send to the coordinator and when,
+// how to interpret the answer, when to open windows, and which leases to give back.
 //
 //   no lease       acquire one
 //   lease          renew it at two fifths of its time
@@ -69,7 +69,8 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // if the lease was not used, the second before its start
 
-    // Makes last_used at least `end` - 1. This directory may have used the node ids until `end`.
+    // Raises last_used to `end` - 1 if it is lower. This directory may have used the node ids until
+    // `end`.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -114,9 +115,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease to the second `last`. Never moves the end back. But the lease keeps its
-    // end, and the holder does not renew it again, if two conditions hold: `last` is beyond
-    // LatestEnd, and the lease would also be too long by the clock that never steps.
+    // Extends the lease so that its last second is `last`. Never moves the end back. But the lease
+    // keeps its end, and the holder does not renew it again, if two conditions hold: `last` is
+    // beyond LatestEnd, and the lease would also be too long by the clock that never steps.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -127,8 +128,8 @@ public:
 
     // Returns the time of the next request, after two fifths of the lease. A lease of a minute then
     // has 36 seconds left, which is enough for alerts. Steps of the wall clock do not change the
-    // time. `longest` is the requested duration. `random` makes the request slightly earlier, so
-    // that not all holders ask at the same time.
+    // time. `longest` is the lease duration that the server requests. `random` makes the request
+    // slightly earlier, so that not all holders ask at the same time.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
     // Returns the time of the next action, given the time of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
@@ -144,8 +145,8 @@ public:
     // If `now` has reached `earliest`, the open lease and the last window must have ended.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if the next lease is useless, because this directory may have used the lease's
-    // node ids until `used_until`, and the lease ends by then. A use that ended with `window` or
-    // earlier does not count, because it was under the open lease.
+    // node ids until `used_until`, and the lease ends by then. A use that ended no later than
+    // `window` does not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it for the caller to give back. Reports a use until the
     // lease's end, so that the coordinator does not shorten the lease.

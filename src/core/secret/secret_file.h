@@ -1,4 +1,4 @@
-// Parses the text of a file of secrets.
+// Parses the text of a secret file.
 //
 //   00112233445566778899aabbccddeeff
 //   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z

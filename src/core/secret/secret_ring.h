@@ -18,9 +18,9 @@
 // ShareLeft). A new generation takes over the last generation's numbers, beginning at its own
 // `from`. If no server has issued any of these numbers, all issued identifiers keep their meaning.
 //
-// Related: cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002)
-// encrypts a result again if it lies outside a domain. The ring skips the number instead, because
-// the walk could end at a number of another generation.
+// A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
+// CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the
+// number instead, because the walk could end at a number of another generation.
 
 #pragma once
 
@@ -91,7 +91,8 @@ public:
     }
 
     // Of the numbers of `second`, returns the expected share that servers do not skip. A generation
-    // with 1 % of all seconds claims 1 % of all identifiers, because ciphers spread claims evenly.
+    // that owns 1 % of all seconds claims 1 % of all identifiers, because the ciphers spread these
+    // claims evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;

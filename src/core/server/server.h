@@ -212,7 +212,8 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the window lock, and whether it has no children.
+    // Locked() returns whether this process holds the window lock, and NoChildrenLeft() whether it
+    // has no children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -223,7 +224,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // Returns a layout whose ticks are the seconds of windows.
+    // Returns a layout with ticks of one second, the unit of windows.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *
@@ -305,8 +306,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // After this stop, another server's hold-off lasts for the tolerance that is set now or
-        // later. So the proof ignores tolerances that were set earlier in this run.
+        // If another server starts after this stop, it holds off for the tolerance that is set now
+        // or later. So the proof ignores tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -368,8 +369,8 @@ public:
         return result;
     }
 
-    // Returns the first second whose identifiers this server may misread, because a coordinator
-    // reported that the server lacks a secret. Returns 0 if this is unknown.
+    // If a coordinator has reported that this server lacks a secret, returns the first second whose
+    // identifiers the server may misread. Returns 0 if this is unknown.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -409,8 +410,9 @@ public:
 
     // --- the lease worker
 
-    // Returns the next request to the coordinator. Returns none if the server cannot read the
-    // state, because the state may have leases. The caller draws `fresh` at random for each call.
+    // Returns the next request to the coordinator. Returns no request if the server cannot read the
+    // state, because the unread state may contain leases. The caller draws `fresh` at random for
+    // each call.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -434,7 +436,7 @@ public:
 
     // Handles the answer to the last request. If a session has added a secret since the request,
     // ignores every answer except a refusal, because a granted lease may end after the secret
-    // begins. If the lease is too long, sets `declined` to it, and the worker gives it back.
+    // begins. If the lease is too long, stores it in `declined`, and the worker gives it back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -451,7 +453,8 @@ public:
         return outcome;
     }
 
-    // Opens the window of the next lease if the lease may open and no session has opened it.
+    // Opens the next lease's window if that lease may open and no session has opened its window
+    // yet.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -825,7 +828,7 @@ private:
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
     // Reads the state on disk once after a start. Returns false if the server cannot read the
-    // state, or if the state refuses the secrets.
+    // state, or if the secrets do not fit the state.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
@@ -870,7 +873,8 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // A coordinator's report that arrived before this read is newer than the state.
+        // If a coordinator reported a horizon before the server read this state, the report is
+        // newer than the state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -896,8 +900,8 @@ private:
         ShowRanges();
     }
 
-    // If the tolerated difference of clocks has changed since the server read the state, plans the
-    // start again with the new extremes of this difference.
+    // Plans the start again if the tolerated difference of clocks has changed since the server read
+    // the state. The new plan uses the new extremes of this difference.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());

@@ -107,7 +107,7 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Returns the next step of a use. Ignores `value` if the use concerns no single value.
+// Returns the next step of a use. Ignores `value` if the use does not concern one particular value.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 

@@ -24,17 +24,19 @@
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
-// back in time, this word could equal a word of a former window, and a Reserve that paused since
-// then would wrongly succeed. So ChangeWindow refuses a start before earliest() of the last window.
+// back in time, this word could equal a word of a former window. Then a Reserve that paused during
+// that former window would wrongly succeed. So ChangeWindow refuses a window that starts before
+// earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
 //
-// Windows must follow each other in time only under the same node id, because a slot's word
+// Windows must follow each other in time only if they have the same node id, because a slot's word
 // contains the node id. A server with several ranges of node ids keeps the earliest second of each
-// range's next window. When it returns to a range, the window may go back in time, but never to a
-// former second of that range. A Reserve that paused meanwhile fails, because the slot no longer
-// has the word it loaded. kEmptySlot may repeat, because the generator reserves nothing from it.
+// range's next window. When the server returns to a range, the window may go back in time, but
+// never to a second that an earlier window of that range contained. A Reserve call that was paused
+// meanwhile then fails, because the slot no longer contains the word that the call loaded.
+// kEmptySlot may repeat, because the generator reserves nothing from it.
 
 #pragma once
 
@@ -56,7 +58,8 @@ struct Window {
     // Returns the earliest start of the next window, whether this window is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // Each half of the word has 32 unsigned bits, which hold the second of every identifier.
+    // Each half of the word is an unsigned 32-bit number, which is large enough for the second of
+    // any identifier.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
         RANDFLAKE_ASSERT(end.count == static_cast<uint32_t>(end.count));
@@ -68,9 +71,9 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// A slot has this word in new shared memory, after SealWindow, and while its layout cannot hold the
-// window. A slot with a window never has this word, because windows start at tick 1 or later and a
-// sequence has at least one bit.
+// A slot has this word when shared memory is new, after SealWindow, and while its layout cannot
+// hold the window. A slot with a window never has this word, because windows start at tick 1 or
+// later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -203,9 +206,9 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 
 // Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
 // the window was changing. `last_node` is the last node id that the slots may get. Loads the window
-// before and after the slot's word. If both loads return the same window, this window was also open
-// when the word was loaded. The only exception: between the loads, the server closed this window,
-// and opened a window of the same seconds for another range of node ids.
+// twice: before it loads the slot's word, and after that. If both loads return the same window,
+// this window was also open when the word was loaded. The only exception: between the loads, the
+// server closed this window, and opened a window of the same seconds for another range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {

@@ -1,8 +1,8 @@
 // A server keeps the state of its windows on disk. This file encodes and interprets it.
 //
-// For each range of node ids, the state has a second called the written end. The server has issued
-// no identifier under these node ids in this second or later. This holds even after a crash,
-// because the server writes the end of a window before it uses the window.
+// For each range of node ids, the state has a second called the written end. No identifier that the
+// server has issued under these node ids has this second or a later one. This holds even after a
+// crash, because the server writes the end of a window before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // promoted server, a server configured with these node ids, or this directory before its disk was
@@ -98,8 +98,8 @@ struct SecretRecords {  // of a ring, oldest first
 };
 
 // These functions write fingerprints as NUL-terminated text and return its length. A fingerprint
-// has 16 lower-case hexadecimal digits. Blanks separate the secrets of a ring. Each secret except
-// the first is followed by "@" and the Unix second at which it begins.
+// has 16 lower-case hexadecimal digits. In the text of a ring, blanks separate the secrets. Each
+// secret except the first is followed by "@" and the Unix second at which it begins.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -186,8 +186,9 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // Combines the machine's boot with the position of the last checkpoint. Every run of PostgreSQL
-    // in the directory changes this position, even a run without this library. 0 means unknown.
+    // Combines the identity of the machine's boot with the position of the last checkpoint. Every
+    // run of PostgreSQL in the directory changes this position, even a run without this library. 0
+    // means unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
@@ -199,8 +200,8 @@ struct Stop {
 // Describes one attempt to write the state. A run lasts as long as its shared memory. The number of
 // the run's first attempt is random, and each further attempt has the next number. Failed attempts
 // count, because their state may appear on disk later. The server writes `mark` to the marker after
-// the state is durable and before anything relies on it. As long as the marker's value is `mark` or
-// `follows`, no process relies on a later state than this one.
+// the state is durable and before anything relies on it. As long as the marker contains the value
+// of `mark` or of `follows`, no process relies on a later state than this one.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -270,13 +271,14 @@ struct WindowState {
     // The first second after the hold-off of this directory's last unproven start. Other servers
     // may have used this server's node ids in earlier seconds.
     Second floor;
-    // The second at which a start found that this directory is a copy, or 0. The operator resets it
-    // by acknowledging the copy. A start in another copy sets it again.
+    // The second at which the server found, at a start, that this directory is a copy, or 0. The
+    // operator resets it by acknowledging the copy. If the server starts in another copy, it sets
+    // the second again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
-    // Returns the latest written end of these node ids.
+    // Returns the latest of the written ends of these node ids.
     Second EndFor(const NodeRange& nodes) const noexcept;
 
     // Returns the first second at which a window of these static node ids may open.
@@ -309,7 +311,7 @@ struct WindowState {
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// The file contains a head, leases, secrets, written ends and a checksum. Unused bytes are zero.
+// The file contains a header, leases, secrets, written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -405,7 +407,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // tolerated difference passed from the stop to this start, no other server has issued anything. The
 // proof requires:
 //
-// - The server stopped in this directory in this boot. Its node ids included those configured now.
+// - The server last stopped with this data directory, and the machine has not rebooted since. Its
+//   node ids included those configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
 //   back to this stop, and another run may have opened a window.
 // - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
@@ -430,7 +433,7 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
 // Returns the index of the range used last, or 0 if the state has none of the ranges.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
-// Chooses another range at the second `now`, because the range `in_use` is ahead of the clock. Of
+// Chooses another range for the time `now`, because the range `in_use` is ahead of the clock. Of
 // the ranges that may open a window now, returns the lowest unused range, or else the range used
 // longest ago. Returns `ranges.count` if no range may open. For each range, `earliest` contains the
 // first second at which the slots allow a window (generator.h).
@@ -447,8 +450,8 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end
 // of this server, and after all seconds that other servers may have used. With static node ids, it
-// begins after the present plus the tolerated difference. With leased node ids, it begins at or
-// after the end of this server's last lease, because the coordinator grants no lease of later
+// begins later than the present time plus the tolerated difference. With leased node ids, it begins
+// at or after the end of this server's last lease, because the coordinator grants no lease of later
 // seconds under another secret. So if a lease ended because a secret was missing, the server can
 // still add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;

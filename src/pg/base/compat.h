@@ -27,7 +27,8 @@ static inline int backend_number() {
 #endif
 }
 
-// Allocates memory that PostgreSQL can free as a part of a setting; null when out of memory.
+// Allocates memory that PostgreSQL can free as a part of a setting. Returns null when out of
+// memory.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -65,8 +66,8 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// Raises an error. But if the caller collects errors in `context`, which PostgreSQL 16 introduced,
-// this macro saves the error there and returns.
+// Raises an error. But since PostgreSQL 16, a caller can collect errors in `context`. Then this
+// macro saves the error there and returns.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else

@@ -120,7 +120,7 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
 // For ticks up to this length, calls use pg_usleep, because a latch waits for whole milliseconds.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
-// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
+// Waits up to `most` milliseconds for the next tick, a change of the window or an interrupt. The
 // first ConditionVariableTimedSleep only registers this process and returns. The caller then tries
 // again before it sleeps, so it misses no change of the window.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,

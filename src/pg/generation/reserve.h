@@ -16,10 +16,11 @@ enum class SlotChoice : uint8 {
 // ERROR. Interrupts end the wait. Call require_generator first.
 randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
-// Reserves Snowflake numbers like reserve_numbers with kLowest. Call require_snowflake first.
+// Reserves Snowflake numbers, as reserve_numbers does with kLowest. Call require_snowflake first.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
-// Reserves 53-bit numbers like reserve_numbers with kOwn. Call require_generator53 first.
+// Reserves 53-bit numbers in the same way as reserve_numbers does with kOwn. Call
+// require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
 // Raises the ERROR for a call that got no number in time. `last` is its last attempt.

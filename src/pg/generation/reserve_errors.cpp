@@ -54,7 +54,7 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
 }
 
 // Returns an empty text if this server's clock is near enough to the coordinator's. Otherwise
-// returns the text `before` and a sentence with the difference.
+// returns the text `before`, followed by a sentence that states the difference.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
@@ -339,7 +339,8 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // The node ids fit now, so the server has changed its node ids since the attempt.
+                // At the attempt, the node ids did not fit. They fit now, so the server has changed
+                // its node ids since then.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();

@@ -37,7 +37,8 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in argument `argument`, or the server's layout without this argument.
+// Returns the layout in argument number `argument`; if the call lacks this argument, returns the
+// server's layout.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -3,8 +3,8 @@
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
 // the table that COPY fills. The functions that make identifiers read no table, so each has a twin:
-// a SQL function with the same code that is marked STABLE. In the defaults of COPY, a planner
-// support function replaces each call of a function by a call of its twin.
+// a SQL function with the same code that is marked STABLE. In column defaults that COPY evaluates,
+// a planner support function replaces each call of a function by a call of its twin.
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function checks two conditions. First, the innermost utility statement

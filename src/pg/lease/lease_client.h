@@ -19,7 +19,8 @@ struct LeaseResult {
     randflake::UnixSecond not_before;
 };
 
-// The next two calls give up after this time, or when the worker must stop or reload settings.
+// The two functions below give up after this time, or when the worker must stop or reload its
+// settings.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,

@@ -6,7 +6,7 @@
 // Workers are superusers in databases of other owners. So they read tables from storage and not by
 // SQL, which could run code of users. They read only tables of the extension, which only a
 // superuser can create. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout. So
-// the launcher need not end it with SIGTERM, which would log a FATAL error.
+// the launcher need not end a worker with SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 

@@ -33,7 +33,7 @@ static void on_notice(void* answer, const PGresult* result) {
         fail(static_cast<CoordinatorAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
-    // Ends the connection, because libpq would read an endless sequence of notices.
+    // Ends the connection, because libpq would otherwise read an endless sequence of notices.
     if (++notices > kMaxNotices)
         shutdown(PQsocket(connection), SHUT_RDWR);
 }

@@ -35,7 +35,8 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-// Shows the problem in views, and logs a changed message. An empty message means no problem.
+// Shows the problem in views, and logs the message if it differs from the last one. An empty
+// message means no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -237,7 +238,8 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that has ended by this server's clock opens too, but the recorded problem remains.
+    // A lease that has ended according to this server's clock opens too, but the recorded problem
+    // remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

@@ -1,9 +1,10 @@
-// Runs the rival worker. Twice a minute outside recovery, it looks for other running servers that
-// use static node ids of this server, and reports them. The worker asks the coordinator in
-// "randflake.registry", to which other servers announce their node ids. It also asks the server in
-// "primary_conninfo", which may be a former primary, or a standby that was promoted beside this
-// server. The address may also lead to this server itself, so the worker ignores a server on the
-// same timeline. It thus misses a standby whose promotion began a timeline of the same number.
+// Runs the rival worker. When the server is not in recovery, the worker looks twice a minute for
+// other running servers that use this server's static node ids, and reports them. The worker asks
+// the coordinator in "randflake.registry", to which other servers announce their node ids. It also
+// asks the server in "primary_conninfo", which may be a former primary, or a standby that was
+// promoted beside this server. The address in primary_conninfo may also lead to this server itself,
+// so the worker ignores a server on the same timeline. It thus misses a standby whose promotion
+// began a timeline of the same number.
 
 #include "pg/lease/rival_worker.h"
 

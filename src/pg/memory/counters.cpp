@@ -17,7 +17,8 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 
 // Records the clock's latest time, and counts the clock's steps back. If a process pauses after
 // reading the clock, other processes record later times, although the clock does not step back. But
-// the process read the slot's word before the clock, so a later tick in the word proves a step.
+// the process read the slot's word before it read the clock. So if the word has a later tick than
+// the clock, the clock stepped back.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
@@ -101,7 +102,8 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // Subtracts the numbers of the current tick too, so that the sum starts at zero.
+    // Also subtracts the numbers that are already used in the current tick, so that the sum starts
+    // at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -1,4 +1,4 @@
-// Describes the server's leases, which messages and views show.
+// Describes the server's leases, as messages and views show them.
 
 #pragma once
 

@@ -18,8 +18,8 @@ struct LookReport {
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // Messages name these databases. In coordinator[i] are the leases of range i that end last. The
-    // last failed look was in `database`.
+    // Messages name these databases. coordinator[i] is the database whose lease of range i ends
+    // last. The last failed look was in `database`.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // the number of the failed question

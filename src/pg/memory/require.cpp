@@ -52,7 +52,7 @@ void require_generator() {
     require_node_id();
 }
 
-// If the server has no lease yet, `first_node_id` is unknown and negative.
+// A negative `first_node_id` means that it is unknown, because the server has no lease yet.
 static ErrorText nodes53_error(int64 first_node_id) {
     const char* nodes =
         first_node_id < 0

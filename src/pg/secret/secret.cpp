@@ -99,7 +99,8 @@ static int file_hint() {
         "directory.");
 }
 
-// Applies PostgreSQL's rules for TLS keys. Others have no access. The group may read root's file.
+// Applies PostgreSQL's rules for TLS keys. The file must give other users no access. If root owns
+// the file, the file's group may read it.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),

@@ -17,7 +17,8 @@ void secret_load();
 
 void secret_init_shared();
 
-// Adds the secrets that shared memory lacks. One process at a time may call this. Raises no error.
+// Adds the secrets that shared memory lacks. Only one process at a time may call this. Raises no
+// error.
 void secret_add_shared(const randflake::SecretList& list);
 
 // The postmaster calls this to save added secrets before it releases shared memory.

@@ -1,4 +1,4 @@
-// Defines the functions for a value's time and node id, which need no secret.
+// Defines the functions for a value's time and node id. These functions need no secret.
 
 #include "core/identifier/layout.h"
 #include "pg/base/sql_function.h"

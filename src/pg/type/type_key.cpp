@@ -15,13 +15,15 @@
 // and randflake_key_check has no entry of another secret. Before the session checks
 // randflake_key_check, it locks both tables against new entries.
 //
-// In a bound database, any role may make or input a value whose secret is a further one. The role's
-// transaction adds the secret's entry if it sees none. So the tables may have an entry twice, but
-// no dump has a value without its entry. Standbys and read-only transactions store no value, so
-// they need no entry. A parallel operation cannot add a missing entry, so it raises an ERROR.
+// In a bound database, any role may make or input a value under the second or a later secret. The
+// role's transaction adds the secret's entry if it sees none. So the tables may have an entry
+// twice, but no dump has a value without its entry. Standbys and read-only transactions store no
+// value, so they need no entry. A parallel operation cannot add a missing entry, so it raises an
+// ERROR.
 //
-// Scans read randflake_key like a catalog, so that output works without an ordinary snapshot.
-// Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
+// Scans read randflake_key like a catalog, so that the type's output function works without an
+// ordinary snapshot. Logical decoding can read it as a user catalog table, but must not read
+// randflake_key_check.
 
 #include "pg/type/type_key.h"
 
@@ -296,7 +298,7 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
         checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
         CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
-    // Keeps no result if a table changed during the scan.
+    // Does not cache the result if a table changed during the scan.
     if (changes != key_table_changes)
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};

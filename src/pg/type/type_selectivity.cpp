@@ -1,7 +1,7 @@
-// Estimates for the planner which part of the values the operators <, <=, > and >= select.
-// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. So
-// this code passes the column and the constant as bigint, which has the same order. But it passes
-// the operator of randflake, by which the estimators find the column's statistics and indexes.
+// Tells the planner which fraction of the values the operators <, <=, > and >= select. PostgreSQL's
+// estimators interpolate within a bin of the histogram only for built-in types. So this code passes
+// the column and the constant as bigint, which has the same order. But it passes the operator of
+// randflake, by which the estimators find the column's statistics and indexes.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
 // for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x

@@ -1,8 +1,9 @@
 // The marker of a data directory is a POSIX shared memory object, named by a hash of the
-// directory's identity. The object survives a stop of the server, but no reboot. The object must be
-// on a tmpfs, because a disk could be rolled back with the directory. A new container may not see
-// the marker. A start without a marker waits randflake.max_clock_skew or gets a new lease. Other
-// users can create a FIFO or link of this name, so opening neither blocks nor follows links.
+// directory's identity. The object survives a stop of the server, but not a reboot of the machine.
+// The object must be on a tmpfs, because a disk could be rolled back with the directory. The marker
+// may be invisible in a new container. A start without a marker waits randflake.max_clock_skew or
+// gets a new lease. Other users can create a FIFO or link of this name, so opening neither blocks
+// nor follows links.
 
 #include "pg/window/run_marker.h"
 
@@ -78,7 +79,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // This run goes on without a marker, but the marker of an earlier run must not remain.
+    // This run can continue without a marker, but an earlier run's marker must not remain.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

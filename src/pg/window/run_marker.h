@@ -7,7 +7,7 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
-// Returns whether the file is regular, belongs to the server's user and has only one name.
+// Returns whether the file is regular, belongs to the server's user and has exactly one hard link.
 bool is_own_file(int fd);
 
 // Reads the id of the machine's boot; 0: unknown.

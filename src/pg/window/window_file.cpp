@@ -1,4 +1,4 @@
-// Keeps two files in the directory randflake of the data directory:
+// Keeps two files in the subdirectory randflake of the data directory:
 //   window     the state. A write makes a new file, syncs it, renames it and syncs the directory.
 //   identity   a file that is never renamed or rewritten. Its inode and time of birth distinguish
 //              this directory from every copy, such as a base backup.

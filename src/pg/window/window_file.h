@@ -12,7 +12,7 @@
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
 
-// Reads only the state, and makes no file.
+// Only reads the state, and creates no file.
 FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
 
 // Reads this directory's identity. Returns a failure if the directory has none.
@@ -21,7 +21,8 @@ FileFailure window_file_identity(randflake::FileIdentity* identity);
 // Locks this directory for this process and its later children. A hard-linked copy shares the lock.
 // If `makes` is true, makes missing files. Returns whether the lock is held.
 bool window_file_lock(bool makes);
-// Closes this process's copy of the lock. Call in a child process that may outlive the server.
+// Closes this process's copy of the lock. Call this function in a child process that may outlive
+// the server.
 void window_file_leave_lock();
 
 // Writes the state durably. After a failure the disk may have either the old state or the new one.

@@ -7,7 +7,8 @@
 # - `<!-- not run: REASON -->`: no test can run the block.
 # - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
-# In the document's order, test/t/390_docs.pl runs the SQL blocks that have no such comment.
+# test/t/390_docs.pl runs the SQL blocks without such a comment in the order in which they stand in
+# the document.
 
 package Docs;
 

@@ -34,7 +34,8 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
-# Returns a call that makes Randflake or Snowflake identifiers, and SQL that decodes column `id`.
+# Returns two strings: a call that makes Randflake or Snowflake identifiers, and the SQL that
+# decodes column `id`.
 sub functions_of {
     my ($snowflake) = @_;
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
@@ -154,7 +155,7 @@ sub wait_until(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my ($result, $pause) = (undef, 0.01);
-    # Sleeps longer and longer, because most blocks start a psql.
+    # Sleeps longer after each attempt, because most blocks start a psql.
     until (($result = $block->()) || time > $give_up_at) {
         sleep $pause;
         $pause = 1.3 * $pause if $pause < 0.2;
@@ -210,7 +211,7 @@ sub all_distinct {
         "$count|$count", $test_name);
 }
 
-# Checks that the text contains no twelve consecutive digits of the secret in upper or lower case.
+# Checks that the text contains no twelve consecutive hex digits of the secret, in either case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
@@ -242,9 +243,9 @@ sub preload_library {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# A server that start_under_clock starts has its own wall clock (clock.c), which shows the true time
-# until a test sets it. A test can set the clock to any fraction of a second at any time, even while
-# the server is stopped. The server's processes see each change at once.
+# start_under_clock gives the server its own wall clock (clock.c), which shows the true time until a
+# test sets it. A test can set the clock to any fraction of a second at any time, even while the
+# server is stopped. The server's processes see each change at once.
 
 sub clock_file {
     my ($node) = @_;

@@ -78,7 +78,7 @@ sub collect {
     return $history->add_era(@files);
 }
 
-# Collects the identifiers that the server issues without a wait.
+# Collects the identifiers that the server issues without waiting.
 sub collect_at_once {
     my ($history, $node, %options) = @_;
     return collect($history, $node, 0.3, max_wait => '100ms', %options);

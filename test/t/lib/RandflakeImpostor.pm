@@ -52,7 +52,7 @@ sub report {
 # coordinator's clock in milliseconds, and the start of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
-# Returns columns of these types for row_description.
+# Returns columns of the given types for row_description.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {
@@ -78,7 +78,8 @@ sub connstr {
 
 # Ends all connections, and serves new ones with these functions, which get the connection:
 # - `startup` answers the client's first message. By default, welcome() answers it.
-# - `answer` gets the request as its second argument, and sends what follows BindComplete.
+# - The callback `answer` receives the request as its second argument, and sends the messages after
+#   BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;

@@ -1,5 +1,5 @@
-# Runs a proxy that can lose answers between a server and its coordinator. The proxy listens at a
-# Unix socket, in its own process.
+# Runs a proxy that can lose answers between a server and its coordinator. The proxy runs in its own
+# process and listens on a Unix socket.
 
 package RandflakeProxy;
 

@@ -20,7 +20,8 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file of secrets. Pairs of a Unix second and a secret follow the first secret.
+# Writes a server's file of secrets. The arguments are the first secret, and then pairs of a Unix
+# second and a secret.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";

@@ -36,7 +36,7 @@ sub read_window {
     return \%window;
 }
 
-# Replaces the file's content in place by these fields and their checksum.
+# Overwrites the file in place with these fields and their checksum.
 sub write_window {
     my ($node, $window) = @_;
     my @ends = map { @$_ } @{ $window->{ends} };
@@ -53,7 +53,7 @@ sub write_window_bytes {
     close $out or die "could not write $path: $!";
 }
 
-# Returns the end of the window that the file has for the range of node ids in use.
+# Returns the end of the window that the file records for the range of node ids in use.
 sub written_end {
     my ($node) = @_;
     return read_window($node)->{ends}[0][2];

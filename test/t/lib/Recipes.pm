@@ -122,11 +122,12 @@ SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FRO
 SQL
 
 # Runs the recipe `name`. The other arguments:
-# - `files` names blocks of the page. Each block becomes a file of the same name.
+# - `files` lists names of the page's blocks. Each block becomes a file of the same name.
 # - `programs` names files in test/recipes.
 # - `needs` contains pairs: a requirement, and whether the machine meets it.
 # - `tables` is true if the tables exist before the recipe runs.
-# - `model` is true for a mapper, which prints all lines. Recipes without `tables` count as mappers.
+# - `model` is true for the recipe of a mapper. Such a recipe prints all its lines. Recipes without
+#   `tables` count as mappers.
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` maps the names of more files to their contents.
