@@ -41,10 +41,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- each request computes the mark from randflake_lease_takeover. After a request has got a lock, its
 -- checks must see all earlier commits, so requests need READ COMMITTED.
 --
--- A grant removes the ended leases of its node ids. If a holder releases an unused lease, the
--- lease's row remains and contains only the lease's first second. So the table shows for each node
--- id when its last lease ended. The table has at most one row per node id, or two if leases differ
--- in size.
+-- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
+-- row remains and contains only the lease's first second. So the table shows for each node id when
+-- its last lease ended. The table has at most one row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
@@ -77,8 +76,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64 node
--- ids. It then takes a whole empty chunk, or if there is none, another gap, and refuses if no gap
--- is large enough.
+-- ids. It then takes an empty chunk or, if there is none, another gap. It refuses if no gap is
+-- large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -582,8 +581,7 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- If a former primary still runs, it uses other lease numbers and therefore grants other node
-    -- ids.
+    -- If a former primary still runs, it uses other lease numbers, and so grants other node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -789,10 +787,9 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Finds the pool's first secret that the holder lacks, and returns the Unix second at which this
--- secret begins. From this second on, the holder may misread identifiers of others. Returns null if
--- the holder has them all, or if the first secrets differ. Secrets that the pool lacks do not
--- count.
+-- Returns the Unix second at which the pool's first secret begins that the holder lacks. From this
+-- second on, the holder may misread identifiers of others. Returns null if the holder has them all,
+-- or if the first secrets differ. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -882,8 +879,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If the reason for a refusal ends at a known time, the error's column field contains this time as
--- a Unix second.
+-- If the reason for a refusal ends at a known time, the error's column field has it as a Unix
+-- second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1139,8 +1136,7 @@ BEGIN
             MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- An error of this call does not refuse the lease. To renew its lease, the holder needs the
-    -- missing secret.
+    -- The lease goes on after this error. To renew its lease, the holder needs the missing secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 

@@ -34,8 +34,7 @@
 --    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
 --    not, the session waits for the clock. After such a wait, a used second can be opened again
 --    only if a crash loses the position of that second and the clock steps back during the crash.
--- 5. After a crash, no session uses an earlier number, because `numbers` is then 0 or belongs to
---    another life.
+-- 5. After a crash, no session uses an earlier number: `numbers` is 0 or belongs to another life.
 -- 6. Every second that a session opens is at most 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This
 --    is safe if the new server's clock is less than 4 seconds behind the former server's clock. The
@@ -53,7 +52,7 @@
 --
 -- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
 -- half a second. Hops and leaps bridge idle times. Only a session that holds a past second moves
--- hops and leaps. It stops them at multiples of 64, so values that a crash skips add nothing to the
+-- hops and leaps. It stops at multiples of 64, so values that a crash skips add nothing to the
 -- position.
 --
 -- Later versions
@@ -301,9 +300,8 @@ BEGIN
     END LOOP;
 END');
 
-    -- These functions make many identifiers in one call, of 64 or 53 bits. 53-bit identifiers use
-    -- the first 32,768 numbers of a second. After nextval, a session skips numbers that are not
-    -- usable.
+    -- These functions make many identifiers in one call. 53-bit identifiers use the first 32,768
+    -- numbers of a second. After nextval, a session skips numbers that are not usable.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -343,10 +341,9 @@ END', kind.name, kind.below, kind.numbers, kind.time_at, kind.node_at, kind.node
 END
 $do$;
 
--- Encrypts many numbers at once by bit slicing (Biham, "A Fast New DES Implementation in Software",
--- FSE 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions
--- go bit by bit. The first half of a slice belongs to the left branch, the second half to the
--- right.
+-- Encrypts many numbers by bit slicing (Biham, "A Fast New DES Implementation in Software", FSE
+-- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
+-- bit by bit. The first half of a slice belongs to the left branch, the second half to the right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -516,8 +513,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Reports a violation of the uniqueness contract. Does not use ASSERT, because any role can turn it
--- off.
+-- Reports a violation of the uniqueness contract. Does not use ASSERT, which any role can turn off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -29,9 +29,8 @@
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. The move later builds the partitioned table's indexes and keys from those of the
--- partitions. A check refuses rows without a shadow, even if a program attaches a partition or
--- disables a trigger.
+-- programs write. Later it builds the partitioned table's indexes and keys from them. A check
+-- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
 -- in the schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The
@@ -364,7 +363,7 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY stands for
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
 -- each given column ("table.number"), OTHER for any other column, and CONST for any constant. A
 -- UNION has the same number as the result columns of its branches: "{SETOPERATIONSTMT/1", ":resno
 -- 3/1".
@@ -585,9 +584,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- Returns the statements that make an object again, with its owner, grants, comments and state.
--- The statements name operators in the search_path without schema. So PostgreSQL finds those of the
--- new type.
+-- Returns the statements that make an object again, with its owner, grants, comments and state. The
+-- statements name operators in the search_path without schema. So PostgreSQL finds the new type's.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -1116,8 +1114,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- Each row describes one column that a move converts. Step 7 renames `name` to `displaced`, and
--- `shadow` to `name`.
+-- Each row describes a column that moves. Step 7 renames `name` to `displaced`, and `shadow` to
+-- `name`.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1411,8 +1409,7 @@ END
 $$;
 
 -- Returns the part of an index's definition after ON table, with shadows in place of the columns.
--- To get this text, makes such an index on an empty copy of the table, whose columns it then
--- renames.
+-- To get it, makes such an index on an empty copy of the table, and renames the copy's columns.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

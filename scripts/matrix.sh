@@ -6,8 +6,7 @@
 #
 # The default is all known majors. -s leaves out tests that depend little on the major. The root
 # file systems stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots), and no run changes
-# them. If a root directory is deleted, the script makes it again. Logs: build/matrix/MAJOR. Needs
-# root.
+# them. If one is deleted, the script makes it again. Logs: build/matrix/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

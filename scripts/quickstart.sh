@@ -44,8 +44,7 @@ stop() {
     rm quickstart
 }
 
-# Prints every ten seconds how many files have been compiled so far, because the build takes minutes
-# on a slow machine.
+# Prints every ten seconds how many files have been compiled. A slow machine takes minutes.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do

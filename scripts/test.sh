@@ -169,8 +169,7 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Makes the archives of a release. Checks that an installation from PGXN has the same files as one
-# from the checkout.
+# Makes the archives of a release. Checks that PGXN and the checkout install the same files.
 archives() {
     local archives release
     install_packages git unzip pgxnclient

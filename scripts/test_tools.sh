@@ -65,8 +65,7 @@ in_js() {
 # Without --ignore-scripts, Prisma would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12 has. The other packages work with the Node.js of
-# Debian 12.
+# Prisma 7 needs a newer Node.js than Debian 12 has. Debian 12's Node.js runs the other packages.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 

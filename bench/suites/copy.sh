@@ -18,8 +18,7 @@ suite_copy() {
 }
 
 # copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column". The first
-# line is the baseline for comparison. For each line it prints SQL, which fills a table and returns
-# samples.
+# line is the baseline. For each line it prints SQL, which fills a table and returns samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

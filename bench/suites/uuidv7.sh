@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Compares uuidv7() of PostgreSQL 18 or later with other keys: calls of the function, and COPY into
-# a table.
+# Compares uuidv7() of PostgreSQL 18 or later with other keys, in calls and in COPY.
 . "$bench/suites/copy.sh"
 
 suite_uuidv7() {

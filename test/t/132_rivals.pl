@@ -57,8 +57,7 @@ $two->stop;
 
 # --- a former primary ----------------------------------------------------------------------------
 
-# Removes this machine's file of claims, so that the running servers no longer see each other, as on
-# different machines.
+# Removes this machine's file of claims, so that running servers no longer see each other.
 sub leave_machine {
     my ($node) = @_;
     my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');

@@ -1,8 +1,7 @@
-# Moves node ids between servers in three ways: by promotions, by disk rollbacks, and by shutdowns
-# that the next start does not accept as proof (see docs/design.md). Compares all servers'
-# identifiers, even those of rolled-back transactions. The simulation of fleets tests a server's
-# decisions, but this file tests how a server learns the facts. RANDFLAKE_ROUNDS sets the number of
-# rounds of each case.
+# Moves node ids between servers by promotions, disk rollbacks, and shutdowns that the next start
+# does not accept as proof (see docs/design.md). Compares all servers' identifiers, even those of
+# rolled-back transactions. The simulation of fleets tests a server's decisions, but this file tests
+# how a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;

@@ -1,5 +1,4 @@
-# Attacks as each person in the tables of docs/security.md, and checks the tables' column "does not
-# learn".
+# Attacks as each person in the tables of docs/security.md, and checks the column "does not learn".
 
 use Docs;
 use File::Find ();

@@ -200,8 +200,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Several sessions use the type for the first time at once. One binds the database while the others
-# wait.
+# Several sessions use the type for the first time at once. One binds the database; the others wait.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks

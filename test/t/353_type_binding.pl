@@ -226,8 +226,7 @@ differs('withdrawn after it was used', $secrets[0]);
 differs('replaced', $secrets[0], $begins => $secrets[2]);
 differs('moved to later', $secrets[0], $begins + 20 => $secrets[1]);
 differs('moved to earlier', $secrets[0], $begins - 20 => $secrets[1]);
-# Under the first secret, some of these invented identifiers decode to times at which the second
-# secret applies.
+# Under the first secret, some of these invented identifiers decode to the second secret's times.
 my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHERE (i * 1000003 + 7)::bigint::randflake IS NULL) AS s';
 error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
 restart_with($secrets[3]);

@@ -8,8 +8,7 @@ read_document('docs/type.md', 'test/t/356_type_partitions.pl');
 my $node = new_server('main', settings => { node_id => 1, node_count => 4, secret => random_secret(), max_wait => '1h' });
 my $sql = sub { return $node->safe_psql('postgres', join ';', @_) };
 
-# The page's example detaches the partition of January 2026, so the test sets the clock to that
-# month.
+# The page's example detaches January 2026, so the test sets the clock to that month.
 my $january = 1768478400;    # 2026-01-15 12:00
 clock_runs_from($node, $january);
 start_under_clock($node);

@@ -1,7 +1,6 @@
-# Changes the secret of two servers under load. Checks that no call fails, that no identifier is
-# issued twice, and that both servers decode all identifiers. Then checks the type: old values stay
-# the same, the database gets the new secret's entry by itself, and restoring a dump needs both
-# secrets.
+# Changes the secret of two servers under load. Checks that no call fails, that no identifier
+# repeats, and that both servers decode all identifiers. Then checks the type: old values stay the
+# same, the database gets the new secret's entry by itself, and restoring a dump needs both secrets.
 
 use Docs;
 use Randflake;

@@ -1,5 +1,4 @@
-// Tests every outcome of NextReservation at the limits of its arguments, and tests the templates
-// with real atomics.
+// Tests every outcome of NextReservation at its limits, and the templates with real atomics.
 
 #include <gtest/gtest.h>
 

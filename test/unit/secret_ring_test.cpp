@@ -207,8 +207,7 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Checks that a ring gives the same identifiers whether it gets numbers as a batch or one at a
-// time.
+// Checks that a ring gives a batch of numbers the same identifiers as single numbers.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {

@@ -306,8 +306,7 @@ constexpr int64_t kSkewMs = 2000;
 constexpr SkewRange kSkew{2000, 2000};
 constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
-// Returns the state that a clean stop writes: one window end for the node ids kNodes, and another
-// for former node ids.
+// Returns the state that a clean stop writes: one end for kNodes, and one for former node ids.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;

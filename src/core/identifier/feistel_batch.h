@@ -97,8 +97,7 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
 // SipHash ends a message with a word that contains the message's length, here 8 bytes.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
-// One call interleaves several vectors, as in cipher_batch.cpp. The parameter pack `Group` contains
-// their indices.
+// One call interleaves several vectors, as in cipher_batch.cpp. `Group` contains their indices.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
                          Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {

@@ -69,8 +69,7 @@ struct LeaseRelease {
     Lease lease;           // id 0: nothing to give back
     UnixSecond last_used;  // if the lease was not used, the second before its start
 
-    // Raises last_used to `end` - 1 if it is lower. This directory may have used the node ids until
-    // `end`.
+    // Raises last_used to `end` - 1. This directory may have used the node ids until `end`.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {

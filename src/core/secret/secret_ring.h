@@ -90,8 +90,8 @@ public:
         return false;
     }
 
-    // Of the numbers of `second`, returns the expected share that servers do not skip. A generation
-    // that owns 1 % of all seconds claims 1 % of all identifiers, because the ciphers spread these
+    // Returns the expected share of the numbers of `second` that servers use. A generation that
+    // owns 1 % of all seconds claims 1 % of all identifiers, because the ciphers spread these
     // claims evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);

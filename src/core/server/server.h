@@ -212,8 +212,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Locked() returns whether this process holds the window lock, and NoChildrenLeft() whether it
-    // has no children.
+    // Return whether this process holds the window lock, and whether its last child has ended.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -411,8 +410,7 @@ public:
     // --- the lease worker
 
     // Returns the next request to the coordinator. Returns no request if the server cannot read the
-    // state, because the unread state may contain leases. The caller draws `fresh` at random for
-    // each call.
+    // state, which may contain leases. The caller draws `fresh` at random for each call.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -453,8 +451,7 @@ public:
         return outcome;
     }
 
-    // Opens the next lease's window if that lease may open and no session has opened its window
-    // yet.
+    // Opens the next lease's window if that lease may open and no session has opened it yet.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -873,8 +870,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // If a coordinator reported a horizon before the server read this state, the report is
-        // newer than the state.
+        // If a coordinator has reported a horizon, the report is newer than this state.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;

@@ -58,8 +58,7 @@ struct Window {
     // Returns the earliest start of the next window, whether this window is closed or not.
     constexpr Second earliest() const { return end; }
 
-    // Each half of the word is an unsigned 32-bit number, which is large enough for the second of
-    // any identifier.
+    // Each half of the word is an unsigned 32-bit number, in which any identifier's second fits.
     constexpr uint64_t ToWord() const {
         RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
         RANDFLAKE_ASSERT(end.count == static_cast<uint32_t>(end.count));

@@ -186,9 +186,8 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // Combines the identity of the machine's boot with the position of the last checkpoint. Every
-    // run of PostgreSQL in the directory changes this position, even a run without this library. 0
-    // means unknown.
+    // Combines the machine's boot with the last checkpoint's position. Every run of PostgreSQL in
+    // the directory changes this position, even a run without this library. 0 means unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;

@@ -14,7 +14,7 @@
     }                                         \
     static_assert(true)
 
-// Returns the blessed row type, allocated in `context`. Raises an ERROR unless it has `columns`
+// Returns the blessed row type, stored in `context`. Raises an ERROR unless it has `columns`
 // columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 

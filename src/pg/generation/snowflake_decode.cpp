@@ -37,8 +37,7 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in argument number `argument`; if the call lacks this argument, returns the
-// server's layout.
+// Returns the layout in argument number `argument`, or if it is missing, the server's layout.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -19,8 +19,7 @@ struct LeaseResult {
     randflake::UnixSecond not_before;
 };
 
-// The two functions below give up after this time, or when the worker must stop or reload its
-// settings.
+// The two functions below give up after this time, or when the worker must stop or reload.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,

@@ -238,8 +238,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that has ended according to this server's clock opens too, but the recorded problem
-    // remains.
+    // A lease that has ended by this server's own clock opens too, but the problem remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -278,8 +277,7 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Reports new secrets at once, so that the coordinator finds problems before the secrets
-        // begin.
+        // Reports new secrets at once, so that problems appear before the secrets begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

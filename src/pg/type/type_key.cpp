@@ -18,12 +18,10 @@
 // In a bound database, any role may make or input a value under the second or a later secret. The
 // role's transaction adds the secret's entry if it sees none. So the tables may have an entry
 // twice, but no dump has a value without its entry. Standbys and read-only transactions store no
-// value, so they need no entry. A parallel operation cannot add a missing entry, so it raises an
-// ERROR.
+// value, so they need no entry. Parallel operations cannot add an entry, so they raise an ERROR.
 //
-// Scans read randflake_key like a catalog, so that the type's output function works without an
-// ordinary snapshot. Logical decoding can read it as a user catalog table, but must not read
-// randflake_key_check.
+// Scans read randflake_key like a catalog, so that the type's output needs no ordinary snapshot.
+// Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
 
 #include "pg/type/type_key.h"
 

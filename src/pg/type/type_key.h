@@ -16,8 +16,7 @@ extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
 // Adds the entries for this use, and returns true. Returns false if no secret decrypts the
-// identifier or no server has reached the identifier's second. Raises an ERROR if the use is not
-// allowed.
+// identifier or no server has reached the identifier's second. Raises an ERROR to refuse the use.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 

@@ -21,8 +21,7 @@ FileFailure window_file_identity(randflake::FileIdentity* identity);
 // Locks this directory for this process and its later children. A hard-linked copy shares the lock.
 // If `makes` is true, makes missing files. Returns whether the lock is held.
 bool window_file_lock(bool makes);
-// Closes this process's copy of the lock. Call this function in a child process that may outlive
-// the server.
+// Closes this process's copy of the lock. Call this in a child process that may outlive the server.
 void window_file_leave_lock();
 
 // Writes the state durably. After a failure the disk may have either the old state or the new one.

@@ -7,8 +7,7 @@
 # - `<!-- not run: REASON -->`: no test can run the block.
 # - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
-# test/t/390_docs.pl runs the SQL blocks without such a comment in the order in which they stand in
-# the document.
+# test/t/390_docs.pl runs the SQL blocks without such a comment, in the document's order.
 
 package Docs;
 

@@ -34,8 +34,7 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
-# Returns two strings: a call that makes Randflake or Snowflake identifiers, and the SQL that
-# decodes column `id`.
+# Returns two texts: a call that makes identifiers of a family, and SQL that decodes column `id`.
 sub functions_of {
     my ($snowflake) = @_;
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;

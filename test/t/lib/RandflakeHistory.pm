@@ -100,8 +100,7 @@ sub end_clients {
     return finish_clients(@clients);
 }
 
-# Lets one session generate up to this many identifiers. Returns the file with these identifiers,
-# and the errors.
+# Lets one session generate up to this many identifiers. Returns the file and the errors.
 sub generate {
     my ($self, $node, $count, $max_wait) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';

@@ -78,7 +78,7 @@ sub connstr {
 
 # Ends all connections, and serves new ones with these functions, which get the connection:
 # - `startup` answers the client's first message. By default, welcome() answers it.
-# - The callback `answer` receives the request as its second argument, and sends the messages after
+# - `answer` is a callback. It gets the request as its second argument, and sends all after
 #   BindComplete.
 sub play {
     my ($self, %scenario) = @_;

@@ -20,8 +20,7 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file of secrets. The arguments are the first secret, and then pairs of a Unix
-# second and a secret.
+# Writes a server's secret file. Takes the first secret, and then pairs of a second and a secret.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";
