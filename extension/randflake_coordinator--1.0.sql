@@ -13,10 +13,10 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
--- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
--- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
--- this coordinator's clock may be behind the former one's. Leases stay apart under two conditions:
--- the former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
+-- So it does not renew a lease if it has leased the node ids again, or if the lease may have ended
+-- before the mark. After a takeover, the mark includes twice max_clock_skew, because this
+-- coordinator's clock may be behind the former one's. Leases stay apart under two conditions: the
+-- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
 -- only if they are true.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
@@ -76,8 +76,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
 -- leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64 node
--- ids. It then takes an empty chunk or, if there is none, another gap. It refuses if no gap is
--- large enough.
+-- ids. It then takes an empty chunk, else another gap. It refuses if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -879,8 +878,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If the reason for a refusal ends at a known time, the error's column field has it as a Unix
--- second.
+-- If the reason for a refusal ends at a known time, the error's column field has that second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,

@@ -50,10 +50,9 @@
 -- transactions that have read the row. Older snapshots then see no row. Only this function calls
 -- setval for logged sequences.
 --
--- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
--- half a second. Hops and leaps bridge idle times. Only a session that holds a past second moves
--- hops and leaps. It stops at multiples of 64, so values that a crash skips add nothing to the
--- position.
+-- PostgreSQL logs 32 values of a sequence ahead, and a crash may skip them. 32 tickets are half a
+-- second. Hops and leaps bridge idle times. Only a session that holds a past second moves hops and
+-- leaps. It stops at multiples of 64, so values that a crash skips add nothing to the position.
 --
 -- Later versions
 --

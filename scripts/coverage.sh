@@ -5,8 +5,7 @@
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# If a test kills a process, the process leaves no coverage data. Needs gcovr. The instrumented
-# build stays installed.
+# A killed process leaves no coverage data. Needs gcovr. The instrumented build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

@@ -91,8 +91,7 @@ public:
     }
 
     // Returns the expected share of the numbers of `second` that servers use. A generation that
-    // owns 1 % of all seconds claims 1 % of all identifiers, because the ciphers spread these
-    // claims evenly.
+    // owns 1 % of all seconds claims 1 % of all identifiers, because ciphers spread claims evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;

@@ -271,8 +271,7 @@ struct WindowState {
     // may have used this server's node ids in earlier seconds.
     Second floor;
     // The second at which the server found, at a start, that this directory is a copy, or 0. The
-    // operator resets it by acknowledging the copy. If the server starts in another copy, it sets
-    // the second again.
+    // operator resets it by acknowledging the copy. A start in another copy sets it again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -402,9 +401,9 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
-// server with these node ids starts after this stop, and holds off first. So if less than the
-// tolerated difference passed from the stop to this start, no other server has issued anything. The
-// proof requires:
+// server with these node ids starts later, and holds off first. So if less than the tolerated
+// difference passed from the stop to this start, no other server has issued anything. The proof
+// requires:
 //
 // - The server last stopped with this data directory, and the machine has not rebooted since. Its
 //   node ids included those configured now.

@@ -14,8 +14,7 @@
     }                                         \
     static_assert(true)
 
-// Returns the blessed row type, stored in `context`. Raises an ERROR unless it has `columns`
-// columns.
+// Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // Raises the ERROR of result_row for a function that calls InitMaterializedSRF instead.

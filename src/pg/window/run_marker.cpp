@@ -1,9 +1,8 @@
 // The marker of a data directory is a POSIX shared memory object, named by a hash of the
-// directory's identity. The object survives a stop of the server, but not a reboot. The object must
-// be on a tmpfs, because a disk could be rolled back with the directory. The marker may be
-// invisible in a new container. A start without a marker waits randflake.max_clock_skew or gets a
-// new lease. Other users can create a FIFO or link of this name, so opening neither blocks nor
-// follows links.
+// directory's identity. The object survives a stop of the server, but not a reboot. It must be on a
+// tmpfs, because a disk could be rolled back with the directory. The marker may be invisible in a
+// new container. A start without a marker waits randflake.max_clock_skew or gets a new lease. Other
+// users can create a FIFO or link of this name, so opening neither blocks nor follows links.
 
 #include "pg/window/run_marker.h"
 

@@ -78,8 +78,7 @@ sub connstr {
 
 # Ends all connections, and serves new ones with these functions, which get the connection:
 # - `startup` answers the client's first message. By default, welcome() answers it.
-# - `answer` is a callback. It gets the request as its second argument, and sends all after
-#   BindComplete.
+# - `answer` is a callback. Its second argument is the request. It sends all after BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
