@@ -367,8 +367,9 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
-    -- state. Exchanging a place's lowest and highest 6 bits turns states into slices and back. Step
-    -- i exchanges bits i and i + n. swaps[i] marks places with bit i = 1 and bit i + n = 0.
+    -- state. If each bit moves to the place with its lowest and highest 6 bits exchanged, states
+    -- turn into slices, and slices into states. Step i exchanges bits i and i + n. swaps[i] marks
+    -- places with bit i = 1 and bit i + n = 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;

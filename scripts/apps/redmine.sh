@@ -6,7 +6,7 @@
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
 #
-# These points caused trouble. See docs/migrating.md, "Check an existing application". Some columns,
+# These points need attention. See docs/migrating.md, "Check an existing application". Some columns,
 #   such as issues.root_id, refer to a key but have no foreign key constraint; they have 32 bits.
 #   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
 #   or negative keys: "Parent task is invalid". Without USAGE on the schema, no operator of the type

@@ -1,7 +1,7 @@
-# Follows docs/containers.md: secret files with the owners and modes that platforms use, node ids
-# from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may make user
-# namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later, the
-# test starts a server with the files of this image.
+# Sets up servers as docs/containers.md says. Tests the owners and modes that platforms give secret
+# files, node ids from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may
+# make user namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or
+# later, the test starts a server with the files of this image.
 
 use Cwd qw(getcwd);
 use Docs;

@@ -76,8 +76,7 @@ my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") 
 my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-# Checks that the server refuses identifiers made with the missing secret, and still reads the
-# values that it made itself.
+# Checks that the server refuses identifiers of the missing secret, and reads values that it made.
 sub refuses {
     my ($node, $test_name) = @_;
     my $id = $ids[0];

@@ -1,5 +1,4 @@
-// Simulates servers and coordinators under thousands of schedules (fleet_simulation.h). A failure
-// prints the schedule's seed.
+// Runs thousands of schedules (fleet_simulation.h). A failure prints the schedule's seed.
 //
 //   make check FILTER='FleetSimulation.*'                        all schedules
 //   RANDFLAKE_SEED=123 make check FILTER='FleetSimulation.*'     one schedule, with a full trace

@@ -1,5 +1,4 @@
-// Models a coordinator in the simulation of leases, with its clock and with the replicas and
-// backups that can replace it.
+// Models a simulated coordinator, its clock, and the replicas and backups that can replace it.
 //
 // The model makes the assumptions of the extension script. A replaced coordinator grants no lease.
 // If a coordinator committed a transaction that its successor lacks, the coordinator's clock was at

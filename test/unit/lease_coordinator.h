@@ -102,8 +102,7 @@ public:
         SecretRecords chain;  // last named by the holder
     };
 
-    // This constant is the number of node ids in Randflake's own layout, although the simulation
-    // may use a smaller layout.
+    // The number of node ids in Randflake's own layout. The simulation may use a smaller layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 

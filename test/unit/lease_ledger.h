@@ -86,8 +86,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the number of the grant with this incarnation. The number is 0 if there is none, and
-    // the caller sets it to a new grant.
+    // Returns the grant with this incarnation. If it is 0, the caller sets it to a new grant.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }

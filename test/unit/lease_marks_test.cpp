@@ -1,6 +1,6 @@
 // Checks the mark after every order of changes of the pool. A coordinator grants nothing before its
-// mark. The mark must be the earliest safe second. If a rule is removed from the model, the tests
-// must find a wrong mark.
+// mark. The mark must be the earliest safe second. A model without one of the rules must have a
+// wrong mark.
 
 #include <gtest/gtest.h>
 

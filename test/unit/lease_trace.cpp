@@ -4,8 +4,7 @@
 //   lease_trace FIRST_SEED LAST_SEED STEPS    one trace for each seed
 //   lease_trace orders                        every sequence of three changes of a pool
 //
-// The mode `orders` uses the seeds from 1000 on, one for each change that can come first. Each step
-// is a line in COPY format:
+// `orders` uses seeds from 1000 on, one for each possible first change. Each line is a step:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //

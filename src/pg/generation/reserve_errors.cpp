@@ -339,8 +339,8 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // At the attempt, the node ids did not fit. They fit now, so the server has changed
-                // its node ids since then.
+                // The node ids did not fit at the attempt. They fit now, so the server has changed
+                // them.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();

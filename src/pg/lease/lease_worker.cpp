@@ -35,8 +35,7 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-// Shows the problem in views, and logs the message if it differs from the last one. An empty
-// message means no problem.
+// Shows the problem in views, and logs the message if it is new. An empty message means no problem.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
