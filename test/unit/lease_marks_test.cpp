@@ -1,6 +1,5 @@
-// Checks the mark after every order of changes of the pool. A coordinator grants nothing before its
-// mark. The mark must be the earliest safe second. A model without one of the rules must have a
-// wrong mark.
+// Checks the mark after every order of pool changes. A coordinator grants nothing before its mark.
+// The mark must be the earliest safe second. Without one of the rules, a mark must be wrong.
 
 #include <gtest/gtest.h>
 

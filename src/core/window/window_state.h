@@ -402,8 +402,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts later, and holds off first. So if less than the tolerated
-// difference passed from the stop to this start, no other server has issued anything. The proof
-// requires:
+// difference has passed since the stop, no other server has issued anything. The proof requires:
 //
 // - The server last stopped with this data directory, and the machine has not rebooted since. Its
 //   node ids included those configured now.

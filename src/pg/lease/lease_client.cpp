@@ -110,8 +110,7 @@ static char* rotated(const char* list, uint32 first) {
 
 // Returns false if the connection string is invalid. It overrides earlier parameters, and later
 // parameters override it. Messages quote neither the string nor libpq's error, because both can
-// show a password: if a URI's password contains / or @, libpq takes a part of it for the port or
-// host.
+// show a password: if a URI's password contains / or @, libpq takes part of it for port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
