@@ -17,18 +17,18 @@ sub paragraphs {
     open my $in, '<', $file or die "$file: $!\n";
     my @lines = map { s/\s+$//r } <$in>;
     my $sign = $file =~ /\.(?:h|cpp|c|js)$/ ? '//' : $file =~ /\.sql$/ ? '--' : $file =~ /\.md$/ ? '' : '#';
-    my (@found, $fence, $continues);
+    my (@found, $fence, $continues, $item);
     for my $n (0 .. $#lines) {
         my $text = $lines[$n] =~ /^\s*\Q$sign\E(?!!)(?: ?(.*))$/ ? $1 : undef;
         $fence = !$fence if !$sign && $lines[$n] =~ /^\s*```/;
         undef $text if !$sign && ($fence || $lines[$n] =~ /^\s*(?:```|\||#|<!--)/);
-        if (!defined $text || $text !~ /\w/ || $text =~ /\S {2,}\S|^--- |NOLINT|cppcheck-|shellcheck |^ {4,}(?! *-)|^\s*\$ /
-            || !$continues && $sign && $text =~ /^ {2,}(?![-*]|\d+\.)/) {
+        if (!defined $text || $text !~ /\w/ || $text =~ /\S {2,}\S|^--- |NOLINT|cppcheck-|shellcheck |^\s*\$ /
+            || !$item && $text =~ /^ {4,}(?! *-)/ || !$continues && $sign && $text =~ /^ {2,}(?![-*]|\d+\.)/) {
             $found[-1]{below} //= $lines[$n] if $continues && !defined $text && $lines[$n] =~ /\w/;
-            $continues = 0;
+            $continues = $item = 0;
             next;
         }
-        $continues = 0 if $text =~ s/^\s*(?:[-*]|\d+\.) +//;
+        ($continues, $item) = (0, 1) if $text =~ s/^\s*(?:[-*]|\d+\.) +//;
         push @found, { line => $n + 1, text => '' } if !$continues;
         $found[-1]{text} .= ($continues ? ' ' : '') . ($text =~ s/^\s+//r);
         $continues = 1;
