@@ -74,9 +74,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
 -- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
 --
--- Chunks are hints and locks. Only the leases decide which node ids are free. A grant examines all
--- leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64 node
--- ids. It then takes an empty chunk, else another gap. It refuses if no gap is large enough.
+-- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
+-- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
+-- node ids. It then takes an empty chunk, else another gap. It refuses if no gap is large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -180,7 +180,7 @@ CREATE TABLE randflake_lease_chunk (
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
     -- One bit for each slot, or a single bit for an empty chunk. 1 means that the slot seems free.
     free bit varying NOT NULL,
-    -- This is "first" while the chunk has a free slot, and null otherwise.
+    -- Equals the column "first" while the chunk has a free slot, and is null otherwise.
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
@@ -370,7 +370,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Adds an event after which grants wait. Deletes events of its cause whose waits end no later.
+-- Adds an event after which grants wait. Deletes events with the same cause and no later end.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void

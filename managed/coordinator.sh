@@ -5,9 +5,9 @@
 #   managed/coordinator.sh [DURATION [SKEW]] | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #
 # The text after awk's program lists all changes to the extension's script. Each start of the server
-# counts as a takeover, because the disk may have been set back before the start. Duration and skew
-# are constants, because a disk that is set back could restore smaller values. The program fails if
-# the extension has an unknown C function, or lacks a text that must change.
+# counts as a takeover, because the disk may have been rolled back before the start. Duration and
+# skew are constants, because a disk that is set back could restore smaller values. The program
+# fails if the extension has an unknown C function, or lacks a text that must change.
 
 set -eu
 duration=${1-60} skew=${2-2}

@@ -16,7 +16,7 @@
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- `life` is 16 bits of the server's start time. A number is usable if it has the life of this
+-- `life` is 16 bits of the server's start time. A number is usable if its life is that of this
 -- start, and its second is the clock's second or one of the next 60. These invariants hold:
 --
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
@@ -43,7 +43,7 @@
 --    unknown if randflake_configure() has a node id as argument, makes sequences, or finds that the
 --    server, database or timeline has changed. If the secret is new, no node id has a past.
 --
--- So uniqueness depends on clocks only in case 6, and in case 4 after a wait for the clock.
+-- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
 -- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, and
 -- begins 64 seconds ahead. The function changes randflake_state by TRUNCATE, which waits for all
@@ -441,7 +441,7 @@ END
 $$;
 
 -- These functions return NULL when they encrypt a skipped number, or decrypt an identifier that no
--- secret made. A 53-bit identifier belongs to the secret of its second.
+-- secret made. A 53-bit identifier belongs to the secret that is in use in its second.
 DO $do$
 DECLARE
     variant record;
@@ -1124,7 +1124,7 @@ BEGIN ATOMIC
     ORDER BY u.o;
 END;
 
--- Only the owner may use new objects, except for the grants to PUBLIC and pg_monitor below. So this
+-- Apart from the grants to PUBLIC and pg_monitor below, only the owner may use new objects. So this
 -- block revokes what default privileges granted. It keeps the views of an earlier version, because
 -- replacing one would deadlock with a session that has read the view and waits for randflake_state.
 DO $do$

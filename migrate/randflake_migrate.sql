@@ -1084,7 +1084,7 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps partitions' indexes and statistics, but loses their names and settings.
+    -- PostgreSQL makes new indexes and statistics, but without the old names and settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1383,7 +1383,7 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- From now on, triggers fill the rows that programs add to any partition.
+            -- Now triggers fill the new columns of rows that programs add to any partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;

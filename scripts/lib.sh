@@ -101,7 +101,7 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Sets PG_CONFIG, if unset, to the newest PostgreSQL. Installs a server and headers if missing.
+# If PG_CONFIG is unset, sets it to the newest PostgreSQL's pg_config. Installs missing packages.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major

@@ -19,7 +19,7 @@ long() {
     [ -z "$asked" ] || stage "$@"
 }
 
-# Runs a stage only with "release", or if the stage's name is given.
+# Runs a stage only if the arguments contain "release" or the stage's name.
 last() {
     [ "$asked" = all ] || long "$@"
 }

@@ -103,8 +103,8 @@ SELECT count(id::text) FROM first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 
--- A fingerprint of another secret in randflake_key_check prevents the binding, because a restore
--- may load the dump's randflake_key later. The server's own fingerprint does not prevent it.
+-- If randflake_key_check has another secret's fingerprint, the server does not bind the database: a
+-- restore may load randflake_key later. The server's own fingerprint does not prevent it.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;

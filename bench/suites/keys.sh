@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Measures primary keys while one session or eight sessions fill a table: time, WAL, index size and
-# leaf density. Then inserts rows after a checkpoint, looks up rows, and reads the newest rows.
+# Measures the time, WAL, index size and leaf density of primary keys while one session or eight
+# sessions fill a table. Then inserts rows after a checkpoint, and reads random and new rows.
 
 suite_keys() {
     local rows sessions plural repetition label column

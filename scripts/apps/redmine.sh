@@ -4,7 +4,7 @@
 #   PGPORT=... scripts/apps/redmine.sh
 #
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
-# roles. Makes a root directory of 1 GB, and replaces the database redmine_default.
+# roles. Builds a root file system of 1 GB, and replaces the database redmine_default.
 #
 # These points need attention. See docs/migrating.md, "Check an existing application". Some columns,
 #   such as issues.root_id, refer to a key but have no foreign key constraint; they have 32 bits.

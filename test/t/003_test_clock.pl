@@ -6,7 +6,7 @@ use Randflake;
 my $node = new_server('main');
 start_under_clock($node);
 
-# A step across 2^60 ns changes most bits, so a half-written time would differ from both times.
+# A step across 2^60 ns changes most bits, so a half-written time would equal neither time.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
 my $session = start_session($node, <<"SQL");

@@ -75,7 +75,7 @@ SKIP: {
     refused_file(secret_file($secret, 0000), qr/Permission denied/, 'not readable');
 }
 
-# tempcheck.sh prepares files of other owners if it runs as root.
+# If tempcheck.sh runs as root, it prepares files that other users own.
 SKIP: {
     my $foreign = $ENV{RANDFLAKE_FOREIGN_SECRETS};
     skip 'files of other owners take root to make', 7 if !defined $foreign;

@@ -83,7 +83,7 @@ load_on($fleet, $newcomer);
 
 sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
 
-# Sets the clock right. The server keeps its lease, unless a slow machine renews it too late.
+# Corrects the clock. The server keeps its lease, unless a slow machine renews it too late.
 sub goes_on {
     my ($lease, $test_name) = @_;
     clock_offset($stepped, 0);

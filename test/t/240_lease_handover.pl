@@ -1,5 +1,5 @@
-# Replaces coordinators while clients load all servers. Checks that no client receives an identifier
-# twice. RANDFLAKE_ROUNDS sets the number of rounds (default: 1).
+# Replaces coordinators while clients keep all servers busy. Checks that no client receives an
+# identifier twice. RANDFLAKE_ROUNDS sets the number of rounds (default: 1).
 
 use Docs;
 use Randflake;

@@ -74,7 +74,7 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores a dump as a role into a new database, after a superuser has run `before`. Runs psql with
+# Makes a database, runs `before` as a superuser, and restores a dump as this role. Runs psql with
 # the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's name.
 sub restore {
     my ($server, $role, %options) = @_;

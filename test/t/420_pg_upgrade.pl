@@ -1,7 +1,7 @@
-# Runs pg_upgrade to a new server with the same secret. Existing data stays the same, and new
-# identifiers differ from it. pg_upgrade restores definitions before data, so no definition that
-# uses the type may need a fingerprint. RANDFLAKE_OLD_INSTALL names the installation directory of an
-# older PostgreSQL with the extension. Without this variable, both servers have the same version.
+# Runs pg_upgrade to a new server with the same secret. Data stays the same, and new identifiers
+# differ from old ones. pg_upgrade restores definitions before data, so definitions with the type
+# must work without a fingerprint. RANDFLAKE_OLD_INSTALL names the installation directory of an
+# older PostgreSQL with the extension. Without it, both servers have the same version.
 
 use Randflake;
 use RandflakeCatalog;

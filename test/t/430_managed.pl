@@ -248,7 +248,7 @@ is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_
 
 # --- one node id ----------------------------------------------------------------------------------
 
-# A library that takes over the node id must begin after all seconds that the script has used.
+# A server with the library must take over the node id after all seconds of the script.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

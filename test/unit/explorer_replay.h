@@ -1,4 +1,4 @@
-// Runs a call of the shipped code in steps of one shared operation.
+// Runs a call of the shipped code step by step. Each step is one operation on shared memory.
 //
 // A call in progress is represented by the list of values it has seen: results of loads, stores and
 // compare-and-swaps, and clock readings. To take the next step, the explorer runs the call again

@@ -75,7 +75,7 @@ inline std::string CallText(const Call& call, const char* target, const char* am
     return out.str();
 }
 
-// Returns a state in one line. layout_of holds the layout of each slot's cell.
+// Describes a state in one line. layout_of holds the layout of each slot's cell.
 inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
     const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;

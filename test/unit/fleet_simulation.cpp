@@ -214,7 +214,7 @@ private:
         }
     }
 
-    // Takes a step of a process that generates no numbers.
+    // Runs one step of a process that generates no numbers.
     void StepOthers(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.stopping())

@@ -45,7 +45,7 @@ struct Operation {
     bool configures_again = true;
     // Operators declare that a failover lost nothing only after a failover that lost nothing.
     bool says_what_is = true;
-    // Before a coordinator's server gives up static node ids, operators take them out of the pool.
+    // Operators take static node ids out of the pool before the coordinator's server gives them up.
     bool takes_own_nodes_out = true;
     // Operators keep the differences of clocks below the tolerated difference.
     bool clocks_agree = true;

@@ -204,7 +204,7 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
-// Twitter's layout counts milliseconds. Its epoch is not at the start of a second of the windows.
+// Twitter's layout counts milliseconds. Its epoch is not at the start of a second.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
 constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
 constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;

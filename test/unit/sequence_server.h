@@ -24,7 +24,7 @@ inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
 // A server that takes over has these limits, because it may lack the former server's positions.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// Models the sequence `numbers`. Each run of a server has a new life number, from 1 on.
+// Models the sequence `numbers`. Each run of a server has a new life number. The first is 1.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n

@@ -97,7 +97,7 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
     EXPECT_EQ(rows.found, 0u);
     EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
     EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
-    // An entry with the same fingerprint and another second counts as another entry.
+    // An entry with the same fingerprint but a different second counts as a different entry.
     EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
 }
 

@@ -149,7 +149,7 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// A JavaScript number holds 53 bits. This layout has the seconds of kRandflake.
+// A JavaScript number holds 53 bits. This layout has the same seconds as kRandflake.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,

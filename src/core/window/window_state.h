@@ -36,7 +36,7 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// Static node ids are consecutive ranges of one size. The server uses one range at a time.
+// Static node ids form consecutive ranges of equal size. The server uses one range at a time.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -267,8 +267,8 @@ struct WindowState {
     // The run that wrote this state acquired or resumed these leases. The coordinator granted each
     // lease under those `secrets` that begin before the lease ends.
     Lease leases[kMaxLeases];
-    // The first second after the hold-off of this directory's last unproven start. Other servers
-    // may have used this server's node ids in earlier seconds.
+    // The last unproven start of this directory held off until this second. Other servers may have
+    // used this server's node ids in earlier seconds.
     Second floor;
     // The second at which the server found, at a start, that this directory is a copy, or 0. The
     // operator resets it by acknowledging the copy. A start in another copy sets it again.
@@ -431,9 +431,9 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
 // Chooses another range for the time `now`, because the range `in_use` is ahead of the clock. Of
-// the ranges that may open a window now, returns the lowest unused range, or else the range used
-// longest ago. Returns `ranges.count` if no range may open. For each range, `earliest` contains the
-// first second at which the slots allow a window (generator.h).
+// the ranges that may open a window now, returns the lowest unused range, or else the least
+// recently used range. Returns `ranges.count` if no range may open. For each range, `earliest`
+// contains the first second at which the slots allow a window (generator.h).
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 

@@ -1,5 +1,5 @@
-// Reads clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which is cheaper but can
-// lag by up to 10 ms. Snowflake numbers have shorter ticks and use CLOCK_REALTIME.
+// Reads clocks. The server's windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which is
+// cheaper but can lag by up to 10 ms. Snowflake numbers have shorter ticks and use CLOCK_REALTIME.
 
 #pragma once
 

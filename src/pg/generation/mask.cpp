@@ -28,7 +28,7 @@ static const char* label_hint() {
     return "Use a fixed text that names what the numbers identify, as \"customer\".";
 }
 
-// With the database encoding SQL_ASCII a label must be ASCII, because its real encoding is unknown.
+// In a database with encoding SQL_ASCII, a label must be ASCII, because its encoding is unknown.
 static bool is_text(const char* utf8, int length) {
     if (GetDatabaseEncoding() != PG_SQL_ASCII)
         return pg_verify_mbstr(PG_UTF8, utf8, length, true);

@@ -78,7 +78,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // Slots share window and clock, so another slot helps only if this slot is used up.
+        // All slots share a window and a clock, so another slot helps only if this one is used up.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)

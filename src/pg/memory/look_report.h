@@ -19,7 +19,7 @@ struct LookReport {
     randflake::Second free_at[randflake::kMaxRanges];
 
     // Messages name these databases. coordinator[i] is the database whose lease of range i ends
-    // last. The last failed look was in `database`.
+    // last. The last search that failed was in `database`.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
     uint32 failed;  // the number of the failed question

@@ -13,7 +13,7 @@ void require_secret();
 // Requires a preloaded library, a node id and a secret.
 void require_generator();
 
-// Returns the error of a preloaded server that lacks a setting for generating, otherwise null.
+// If a preloaded server lacks a setting that it needs to generate, returns the error, else null.
 const ErrorText* missing_setting();
 
 // Requires what require_generator requires, and that known node ids fit in 53-bit identifiers.

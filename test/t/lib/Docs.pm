@@ -17,7 +17,7 @@ use Randflake;
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
 # Returns all blocks of a document in order, as hashes with the keys language, text and line (the
-# first line's number). The block's comment adds `test` and `name`, or `not_run`, or `fails`.
+# first line's number). Its comment adds more fields: `test` and `name`, or `not_run`, or `fails`.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -47,7 +47,7 @@ sub code_blocks {
 }
 
 # A test first calls read_document, then `block` for each name, and at the end every_block_was_used.
-# `block` returns the text of all blocks of this name.
+# `block` returns the text of all blocks with a name.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -1,5 +1,5 @@
 # Plays a server that speaks enough of PostgreSQL's protocol to receive a request for a lease. The
-# impostor answers as a test wants, with any row or with garbage. The impostor listens at a Unix
+# impostor answers as a test wants, with any row or with garbage. The impostor listens on a Unix
 # socket in its own process, and starts a process for each connection.
 
 package RandflakeImpostor;
@@ -76,7 +76,7 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Ends all connections, and serves new ones with these functions, which get the connection:
+# Ends all connections. These functions serve new connections, which they receive as an argument:
 # - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` is a callback. Its second argument is the request. It sends all after BindComplete.
 sub play {

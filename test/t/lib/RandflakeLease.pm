@@ -91,7 +91,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from $coordinator, a server or a connection string.
+# Returns the settings of a server that leases from $coordinator: a server or connection string.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -176,7 +176,7 @@ sub log_has {
 
 # --- clients -----------------------------------------------------------------------------------
 
-# Starts clients on a server. A client retries after any error while the connection lasts.
+# Starts clients on a server. As long as its connection lasts, a client retries after any error.
 sub load_on {
     my ($fleet, $node, $count) = @_;
     $fleet->{script} //= do {
