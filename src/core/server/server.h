@@ -920,7 +920,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // They hold the directory's lock, so the next postmaster sees whether they still run.
+        // The directory's lock tells the next postmaster whether this one's processes still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
