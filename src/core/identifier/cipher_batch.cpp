@@ -198,7 +198,7 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
 }
 
 // The steps are those of Encrypt and Decrypt in cipher.cpp. One call interleaves the rounds of
-// several Blocks to give the processor independent work. Group... are the indices of the Blocks.
+// several Blocks to give the processor independent work. `Group` contains their indices.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
                                  std::integer_sequence<int, Group...>) {
