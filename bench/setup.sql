@@ -1,4 +1,4 @@
--- Creates the objects that the suites need. The variable :library names the built functions.c.
+-- Creates the suites' objects. The variable :library is the path of the built functions.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)

@@ -15,7 +15,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
 -- So it does not renew a lease if it has leased the node ids again, or if the lease may have ended
 -- before the mark. After a takeover, the mark includes twice max_clock_skew, because this
--- coordinator's clock may be behind the former one's. Leases stay apart under two conditions: the
+-- coordinator's clock may be behind the former one's. Leases stay apart on two conditions: the
 -- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
 -- only if they are true.
 --
@@ -42,16 +42,16 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- checks must see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
--- row remains and contains only the lease's first second. So the table shows for each node id when
--- its last lease ended. The table has at most one row per node id, or two if leases differ in size.
+-- row remains and contains only the lease's first second. The table shows when each node id's last
+-- lease ended. The table has at most one row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
 -- is in use (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
---   other chunk has a class, which is the size of its slots: a power of two. A request, rounded up
---   to a class, takes a free slot of a chunk of this class, or else of an empty chunk.
+--   other chunk has a class, which is the size of its slots: a power of two. A request is rounded
+--   up to a class, and takes a free slot in a chunk of this class, or else in an empty chunk.
 -- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to
 --   its class. Let c be the number of requested classes, and m the number of chunks. A class takes
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
@@ -470,7 +470,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until these have more node ids than the class of `count`. Of
+-- Collects ended leases, oldest first, until they have more node ids than the class of `count`. Of
 -- a lease with more than 64 node ids, a call frees only two chunks, to lock less of the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
@@ -728,8 +728,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Raises an error while the pool is closed. The error is no refusal, so the holder does not ask for
--- another lease. It keeps its lease, and asks this or another coordinator again.
+-- Raises an error while the pool is closed. The error does not count as a refusal, so the holder
+-- does not ask for another lease. It keeps its lease, and asks this or another coordinator again.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -800,9 +800,9 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Raises an error if the secrets of holder and pool differ before a lease's end. Programs recognize
--- the error by its constraint field. If the holder lacks a secret, the column field has the start
--- of its first missing secret. A lease may end before the time of the first entry that differs.
+-- Raises an error if the secrets of holder and pool differ before a lease's end. The constraint
+-- field identifies it. If the holder lacks a secret, the column field contains the second at which
+-- its first missing secret begins. A lease may end before the time of the first entry that differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -1109,8 +1109,8 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- If the holder expects an earlier end than the table's, it missed the answer to a renewal. If
-    -- it expects a later end, a failover lost a renewal. No lease is granted beyond `latest`, so an
+    -- If the holder expects an end before the table's, it missed the answer to a renewal. If it
+    -- expects a later end, a failover lost a renewal. No lease is granted beyond `latest`, so an
     -- end beyond `latest` shows that the clock stepped back, or that the holder invented the end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
@@ -1321,7 +1321,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- Current waits use a larger new value, because other servers may have had it at the event.
+    -- A larger new value extends current waits, because other servers may have had it then.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

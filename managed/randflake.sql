@@ -36,12 +36,12 @@
 --    only if a crash loses the position of that second and the clock steps back during the crash.
 -- 5. After a crash, no session uses an earlier number: `numbers` is 0 or belongs to another life.
 -- 6. Every second that a session opens is at most 60 seconds ahead of the clock. So a server that
---    takes over a node id with an unknown past begins 64 seconds ahead, and waits 4 seconds. This
---    is safe if the new server's clock is less than 4 seconds behind the former server's clock. The
---    past is unknown on a promoted standby. Even a synchronous standby may lack the last positions,
---    because only the session that moved the position waits for the standby. The past is also
---    unknown if randflake_configure() has a node id as argument, makes sequences, or finds that the
---    server, database or timeline has changed. If the secret is new, no node id has a past.
+--    takes over a node id with an unknown past begins 64 seconds ahead of the clock, and first
+--    waits 4 seconds. This is safe if the new server's clock is less than 4 seconds behind the
+--    former server's clock. The past is unknown on a promoted standby. Even a synchronous standby
+--    may lack the last positions, because only the session that moved it waits for the standby. The
+--    past is also unknown if randflake_configure() gets a node id, makes sequences, or finds that
+--    the server, database or timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
@@ -366,7 +366,7 @@ BEGIN
     INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
-    -- A bit's place is a number of 6 + n bits: the state's number, then the bit's number in the
+    -- A bit's place is a number of 6 + n bits: first the state's index, then the bit's index in the
     -- state. If each bit moves to the place with its lowest and highest 6 bits exchanged, states
     -- turn into slices, and slices into states. Step i exchanges bits i and i + n. swaps[i] marks
     -- places with bit i = 1 and bit i + n = 0.

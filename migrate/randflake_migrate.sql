@@ -38,8 +38,8 @@
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
--- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (see as_owner), and so do the functions of a move.
+-- can attach code to the table, or replace it by a view. So the script runs as the owner all
+-- statements that may run such code or parse the owner's text (as_owner). So do a move's functions.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -583,8 +583,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- Returns the statements that make an object again, with its owner, grants, comments and state. The
--- statements name operators in the search_path without schema. So PostgreSQL finds the new type's.
+-- Returns the statements that recreate an object, with its owner, grants, comments and state. They
+-- name operators in the search_path without a schema, so that PostgreSQL finds the new type's.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -1137,7 +1137,7 @@ CREATE TABLE randflake_migrate.part (
     PRIMARY KEY (move, rel, name)
 );
 
--- Each row is a step: a transaction that also marks the step done, or CREATE INDEX CONCURRENTLY.
+-- Each row is a step: CREATE INDEX CONCURRENTLY, or a transaction that also marks the step done.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     n     integer NOT NULL,
@@ -1155,7 +1155,7 @@ CREATE TABLE randflake_migrate.step (
     PRIMARY KEY (move, n)
 );
 
--- Returns the columns of a move, in its tables and in their partitions.
+-- Returns the columns that move, in tables and in their partitions.
 CREATE FUNCTION randflake_migrate.columns(move integer, OUT rel oid, OUT att smallint, OUT p randflake_migrate.part)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attrelid, a.attnum, v FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
@@ -1472,7 +1472,7 @@ $$;
 
 -- Returns the indexes on the columns that the script migrates. `built` names the index on shadows
 -- until step 7. `parent` is the partitioned index above a partition's index. Step 7 makes it from
--- the partitions' indexes.
+-- these.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the Debian packages for majors of PostgreSQL, and tests them in bare root directories.
+# Builds the Debian packages for major versions of PostgreSQL, and tests them in bare roots.
 #
 #   scripts/package_test.sh [MAJOR]...
 #

@@ -8,8 +8,8 @@
 #
 # These points need attention. Each point names the page that describes it. If the extension is in
 #   "public", Payload stops and asks whether a table of Payload is the renamed table randflake_key
-#   (docs/drivers.md, "The database"). A field "id" has no default in the database (docs/drivers.md,
-#   "Make keys before the insert").
+#   (docs/drivers.md, "The database"). Payload gives a field "id" no default in the database
+#   (docs/drivers.md, "Make keys before the insert").
 
 set -euo pipefail
 database=randflake_payload

@@ -128,7 +128,7 @@ is($fields->{last_second}, $second + 2, 'they are of the next second');
 
 my $start_of_log = -s $node->logfile;
 
-# Uses up a second's numbers, and calls again. Returns how many lines of the log report the error.
+# Uses up a second's numbers, and then calls once more. Returns how often the log reports the error.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

@@ -90,7 +90,7 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# Uses up the seconds that the session's slot has reached.
+# Uses up all seconds up to that of the session's slot.
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);

@@ -16,7 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Waits for a lease but not for identifiers, because clients may sleep an hour after a clock step.
+# Waits for a lease but not for identifiers: a clock step may make clients sleep for an hour.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);

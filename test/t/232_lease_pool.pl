@@ -215,7 +215,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# Leases each node id alone. Gives back all but one lease of each chunk, and all of the last chunk.
+# Leases all node ids one by one. Gives back all but one in each chunk, and all in the last chunk.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');

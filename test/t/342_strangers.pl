@@ -275,7 +275,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# Each of these attacks works with USAGE, so only the lack of USAGE can stop it.
+# With USAGE, each of these attacks works. So an attack that fails shows that the role lacks USAGE.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

@@ -131,7 +131,7 @@ private:
         }
     }
 
-    // Runs one step of a call to Reserve, once for each tick if the step reads the clock.
+    // Runs one step of a call to Reserve. A step that reads the clock runs for each tick.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
         const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;

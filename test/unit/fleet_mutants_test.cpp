@@ -211,7 +211,7 @@ const BrokenRule kBrokenSecretRules[] = {
     {"SecretsThatAreReplacedWhileAServerRuns", {.mutant = kReloadsAnything}},
     {"AWindowThatIsExtendedWhileSecretsAreAdded", {.mutant = kReloadsWithoutTheLock}},
     {"AStartUnderFewerOrOtherSecrets", {.fleet = kTwoNodeIds, .mutant = kStartsUnderAnySecrets}},
-    // Only one schedule in 10,000 has a start with a file that lacks just the added secret.
+    // In one of 10,000 schedules, a server starts with a file that lacks only the added secret.
     {"AStateWithoutTheSecretsThatWereAdded",
      {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets},
      2410},

@@ -246,7 +246,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The reload failed. For StopInTime(), the operator notes when the last secret begins.
+        // The reload has failed. For StopInTime(), the operator notes when the last secret begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -661,7 +661,7 @@ private:
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        // The coordinator's own server checks the pool itself before it uses node ids.
+        // Before the coordinator's own server uses node ids, this server checks the pool.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 

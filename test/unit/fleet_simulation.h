@@ -47,7 +47,7 @@ struct Operation {
     bool says_what_is = true;
     // Operators take static node ids out of the pool before the coordinator's server gives them up.
     bool takes_own_nodes_out = true;
-    // Operators keep the differences of clocks below the tolerated difference.
+    // Operators keep all clocks within the tolerated difference of each other.
     bool clocks_agree = true;
     // Operators stop a static server before its secrets begin to differ from the agreed secrets.
     bool stops_in_time = true;

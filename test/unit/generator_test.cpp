@@ -265,7 +265,7 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
-        // A layout that holds every node id up to 1023 never lacks a window.
+        // A layout with room for every node id up to 1023 has room for any window.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
     // Neither layout can hold 131072, the last of the three node ids.

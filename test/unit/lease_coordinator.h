@@ -42,7 +42,7 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     return agreed;
 }
 
-// fleet_mutants_test.cpp switches off each rule, to show that the coordinator needs the rule.
+// fleet_mutants_test.cpp switches off one rule at a time, to show that the coordinator needs it.
 struct CoordinatorRules {
     bool wait_for_mark = true;          // grants wait until the clock reaches the mark
     bool start_from_mark = true;        // no lease starts below the high-water mark
@@ -661,7 +661,7 @@ private:
     uint64_t identity_ = kNone;  // of the coordinator that changed the pool last
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, grants in it
     Static static_{0, 0};
-    // Models randflake_lease_takeover, which has the time of the creation or of the last takeover.
+    // Models the table randflake_lease_takeover: the time of the creation or of the last takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;

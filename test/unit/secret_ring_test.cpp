@@ -85,8 +85,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // If a ring lacks the last generations, all numbers before them and each second's lowest number
-    // keep their identifiers.
+    // If a ring lacks the last generations, two kinds of numbers keep their identifiers: all
+    // earlier numbers, and each second's lowest number.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {

@@ -746,7 +746,7 @@ private:
             process->paused--;
             return;
         }
-        // The lock's holder pauses briefly, because it makes all other processes wait.
+        // A process with the lock pauses only briefly, because all other processes wait.
         const bool long_pauses = generates && locked_by_ != process;
         if (!process->fiber.busy() && generates)
             Begin(process, Task::kGenerate);
@@ -1091,7 +1091,7 @@ private:
             if (lease.id != 0)
                 ledger_->Lose(GrantOf(lease), why);
     }
-    // Notes why the server loses the leases that the written state leaves out.
+    // Records why the server loses leases: those that the written state leaves out.
     void LoseStruck(const WindowState& written) {
         for (const Lease& lease : memory_.state.leases) {
             const auto same = [&](const Lease& kept) {

@@ -66,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// Server must call the functions of Decisions, although these members have the same names.
+// These members have the names of functions of Decisions, but Server must call those of Decisions.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

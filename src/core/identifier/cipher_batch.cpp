@@ -126,7 +126,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
-// In each lane, sets `sum` to the lowest word of `base` plus `carry`, and `carry` to the new carry.
+// In each lane, adds `carry` to the lowest word of `base`. Returns `sum` and the new `carry`.
 template <typename V>
 ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);

@@ -63,7 +63,7 @@ struct CoordinatorClock {
 };
 
 // Returns whether a holder with `slots` slots can open a window in the granted lease. The caller
-// checks the lease's end. A start outside the layout means that the coordinator's clock is wrong.
+// checks the lease's end. If a lease starts outside the layout, the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);

@@ -114,9 +114,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease so that its last second is `last`. Never moves the end back. But the lease
-    // keeps its end, and the holder does not renew it again, if two conditions hold: `last` is
-    // beyond LatestEnd, and the lease would also be too long by the clock that never steps.
+    // Extends the lease so that its last second is `last`. Never moves the end back. But if `last`
+    // is beyond LatestEnd, and the lease would also be too long as measured by the clock that never
+    // steps, the lease keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -125,10 +125,10 @@ public:
 
     // --- time
 
-    // Returns the time of the next request, after two fifths of the lease. A lease of a minute then
-    // has 36 seconds left, which is enough for alerts. Steps of the wall clock do not change the
-    // time. `longest` is the lease duration that the server requests. `random` makes the request
-    // slightly earlier, so that not all holders ask at the same time.
+    // Returns the time of the next request, when two fifths of the lease have passed. A lease of a
+    // minute then has 36 seconds left, which is enough for alerts. Steps of the wall clock do not
+    // change this time. `longest` is the lease duration that the server requests. `random` makes
+    // the request slightly earlier, so that not all holders ask at the same time.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
     // Returns the time of the next action, given the time of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;

@@ -18,7 +18,7 @@ bool TakeBlanks(TextLeft* text) {
     return text->at != before;
 }
 
-// Reads Z, or hh, hhmm or hh:mm after a sign, as seconds east of Greenwich.
+// Reads Z, or a sign and then hh, hhmm or hh:mm. The result is in seconds east of Greenwich.
 bool TakeOffset(TextLeft* text, int* offset) {
     *offset = 0;
     if (text->Take('Z') || text->Take('z'))

@@ -1,5 +1,5 @@
-// Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
-// differ, and each identifier decodes to its number. No identifier shows which secret encrypted it.
+// Lets an operator change the secret. Servers use secrets one after another. Identifiers of two
+// secrets differ, and each identifier decodes to its number. No identifier shows its secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`, with an exception: the first
@@ -15,8 +15,8 @@
 // An issued identifier is claimed by the owner of its number and by no earlier generation. So it
 // decodes to its number, and two numbers never share an identifier. If earlier generations own n
 // seconds, servers skip on average at most the fraction n / 2^30 of a generation's numbers (see
-// ShareLeft). A new generation takes over the last generation's numbers, beginning at its own
-// `from`. If no server has issued any of these numbers, all issued identifiers keep their meaning.
+// ShareLeft). From its `from` on, a new generation takes over the numbers of the generation before
+// it. If no server has issued any of these numbers, all issued identifiers keep their meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the

@@ -157,8 +157,8 @@ struct ServerMemory {
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // `range` is the index of the range in use. The slots allow a window of range i from the second
-    // earliest[i] on. While a window is open, its range uses Window::earliest() instead.
+    // `range` is the index of the range in use. earliest[i] is the first second at which the slots
+    // allow a window of range i. While a window is open, its range uses Window::earliest() instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 

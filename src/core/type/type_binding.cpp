@@ -105,7 +105,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // The first secret needs no check, because the keys alone show whether it differs.
+        // The first secret needs no check entry, because the keys alone show whether it differs.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);

@@ -14,8 +14,8 @@
 // second, and decode identifiers of earlier seconds in the same way. So the server accepts only
 // values of these seconds. Values that stand for a second belong to the first generation.
 //
-// If no clock within the tolerated difference has reached the start of an identifier's generation,
-// no server can have made the identifier. So the server refuses it as input.
+// If an identifier's generation starts after all times that clocks within the tolerated difference
+// can show, no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 

@@ -24,9 +24,9 @@
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
-// back in time, this word could equal a word of a former window. Then a Reserve that paused during
-// that former window would wrongly succeed. So ChangeWindow refuses a window that starts before
-// earliest() of the last window.
+// back in time, this word could equal a word of a former window. Then a Reserve that paused in that
+// window would wrongly succeed. So ChangeWindow refuses a window that starts before earliest() of
+// the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
@@ -195,8 +195,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to a slot's first word in this window: the last number before the window. Returns
-// false if the node id does not fit, or if the window starts before tick 1 or after the last tick.
+// Sets *word to the word with which a slot starts this window: the last number before it. Returns
+// false if the node id does not fit, or the window starts before tick 1 or after the last.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
@@ -258,7 +258,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second in which a slot with this word reserved numbers of the window. If the
+// Returns the last second of the window in which the slot with this word reserved numbers. If the
 // slot reserved none, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());

@@ -1,8 +1,8 @@
 // A server keeps the state of its windows on disk. This file encodes and interprets it.
 //
-// For each range of node ids, the state has a second called the written end. No identifier that the
-// server has issued under these node ids has this second or a later one. This holds even after a
-// crash, because the server writes the end of a window before it uses the window.
+// For each range of node ids, the state contains a time in seconds, called the written end. No
+// identifier that the server has issued under these node ids has this second or a later one. This
+// holds even after a crash, because the server writes the end of a window before its use.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // promoted server, a server configured with these node ids, or this directory before its disk was
@@ -176,11 +176,11 @@ struct SkewRange {
 };
 
 // A window ends at most this far ahead of the clock, so a crash makes at most this many seconds
-// unusable. The server extends the window in its last second, and so writes once in two seconds.
+// unusable. The server extends a window in the last second, so it writes every two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
 // A state has the written ends of up to this many ranges. The range in use comes first. If a
-// directory has used more ranges, the last two ranges that are not configured merge into one range.
+// directory has used more ranges, the last two ranges outside the configuration become one.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
@@ -217,7 +217,7 @@ struct WriteRecord {
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// The holder draws this random number for each acquisition. Only the holder of a lease knows both
+// The holder draws a new random number for each acquisition. Only the holder of a lease knows both
 // this number and the lease's id.
 struct Incarnation {
     uint64_t words[2];
@@ -260,7 +260,7 @@ struct WindowState {
     // A coordinator reported that this server lacks a secret from this second on. 0 means none.
     Second differs_from;
     // The extremes of the tolerated difference since the start of the server that wrote this state.
-    // If the state has a stop, `smallest_ms` is the value at the stop.
+    // If the state records a stop, `smallest_ms` is the value at the stop.
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
@@ -288,7 +288,7 @@ struct WindowState {
 
     // Sets ends[0] to the window's end. The caller writes the state before it opens the window of
     // these node ids or moves its end. A new window must not begin before a written end of its node
-    // ids. `configured` are the server's ranges, whose ends never merge.
+    // ids. `configured` are the server's ranges. Their ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -334,7 +334,7 @@ const char* StateErrorText(StateError error) noexcept;
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// A start logs what it found on disk.
+// When the server starts, it logs what it finds on disk.
 enum class Finding : uint8_t {
     kOwn,            // this directory's own state
     kFirstUse,       // no server ever used the directory for identifiers
@@ -450,7 +450,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // begins later than the present time plus the tolerated difference. With leased node ids, it begins
 // at or after the end of this server's last lease, because the coordinator grants no lease of later
 // seconds under another secret. So if a lease ended because a secret was missing, the server can
-// still add this secret.
+// still add it.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

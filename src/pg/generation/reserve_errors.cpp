@@ -61,7 +61,7 @@ static const char* wrong_clock(const LeaseReport& report, const char* before) {
 }
 
 // Returns the error for a clock that shows `now`, which is before `used`. `used` is the second of
-// `what`, such as "the last identifier".
+// the thing that `what` names, such as "the last identifier".
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -414,7 +414,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml counts this message as no problem, because the server still generates.
+// postgres_exporter.yml does not count this as a problem, because the server still generates.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -9,10 +9,10 @@
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function checks two conditions. First, the innermost utility statement
 // is COPY FROM, or this process is a worker of logical replication outside of utility statements.
-// Second, the planner works without a state (`root`). It plans COPY's defaults without a state, but
-// queries in triggers with a state. The conditions also hold for COPY's WHERE, trigger conditions,
-// CHECK constraints and defaults of replicated rows. A twin does no harm in these expressions,
-// because PostgreSQL evaluates them for each row.
+// Second, the planner works without a state (`root`). It has no state when it plans COPY's
+// defaults, but has one when it plans queries in triggers. The conditions also hold for COPY's
+// WHERE, trigger conditions, CHECK constraints and defaults of replicated rows. A twin does no harm
+// in these expressions, because PostgreSQL evaluates them for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
 // no values of type internal. The argument is the Oid of f, on which the role needs EXECUTE.

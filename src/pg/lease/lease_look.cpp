@@ -3,10 +3,10 @@
 // launcher repeats this every second until all workers have succeeded. Until then the server does
 // not use these node ids.
 //
-// Workers are superusers in databases of other owners. So they read tables from storage and not by
-// SQL, which could run code of users. They read only tables of the extension, which only a
-// superuser can create. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout. So
-// the launcher need not end a worker with SIGTERM, which would log a FATAL error.
+// Workers run as superusers, even in databases of other owners. So they read tables from storage
+// and not by SQL, which could run code of users. They read only the extension's tables. Only a
+// superuser can create these. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout.
+// So the launcher need not end a worker with SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 

@@ -1,4 +1,4 @@
-// Defines the functions of the status views. They never block a backend that generates.
+// Defines the functions of the status views. They never block a backend that makes identifiers.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

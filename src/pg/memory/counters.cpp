@@ -15,10 +15,10 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
-// Records the clock's latest time, and counts the clock's steps back. If a process pauses after
-// reading the clock, other processes record later times, although the clock does not step back. But
-// the process read the slot's word before it read the clock. So if the word has a later tick than
-// the clock, the clock stepped back.
+// Records the clock's latest time, and counts how often the clock steps back. If a process pauses
+// after reading the clock, other processes may record later times, even if the clock never steps
+// back. But the process read the slot's word before it read the clock. So if the word has a later
+// tick than the clock, the clock stepped back.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// A claim locks a range of bytes in a file, 2^23 bytes per node id. No process writes these bytes.
-// The range begins in the first node id's bytes, at the offset of the postmaster's pid. So a
-// conflicting lock reveals the pid of its owner.
+// A claim locks a range of bytes in a file that has 2^23 bytes for each node id. No process writes
+// these bytes. The range begins in the first node id's bytes, at the offset of the postmaster's
+// pid. So a conflicting lock reveals the pid of its owner.
 
 #include "pg/server/node_claim.h"
 

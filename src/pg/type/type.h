@@ -15,7 +15,7 @@ extern Oid type_maker;
 
 void check_type_usage(Oid maker);
 
-// Raises an ERROR without USAGE on the type. Each function that makes a value calls this first.
+// Raises an ERROR if the role lacks USAGE on the type. Call this before making a value.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
     if (unlikely(GetUserId() != type_maker))
         check_type_usage(fcinfo->flinfo->fn_oid);

@@ -397,8 +397,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The known binding may lack an entry that another transaction has committed later. So the loop
-    // reads the tables again before it refuses the use, locks the tables or adds entries.
+    // The binding that this process knows may lack an entry that was committed later. So before the
+    // loop refuses the use, locks the tables or adds entries, it reads the tables again.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;
@@ -511,7 +511,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 
 // The constraint of randflake_key_check calls this function for each entry. On a server that has
 // the entry's secret, raises an ERROR if randflake_key has an entry of a secret that the server
-// lacks. On other servers, raises an ERROR if randflake_key has other entries than this one. But a
+// lacks. On other servers, raises an ERROR if randflake_key has entries other than this one. But a
 // server without a secret accepts other entries if randflake_key has this entry too.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {

@@ -11,7 +11,7 @@
 #include "pg/server/decode_horizon.h"
 
 // While the server has type_certain_secrets secrets, this session may use raw numbers below
-// type_certain_end without reading the tables. 0: the session must read the tables.
+// type_certain_end without reading the tables. If type_certain_end is 0, it must read them.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 

@@ -27,7 +27,7 @@ const char* file_failure_text(const FileFailure& failure) {
     return psprintf("%m");
 }
 
-// Returns the failure of open(), or kNotRegular if the path is not a regular file.
+// Returns the error of open(), or kNotRegular if the path is not a regular file.
 static FileFailure open_failed(const char* action, const char* path) {
     const FileFailure failure = file_failed(action, path);
     struct stat status;

@@ -30,5 +30,5 @@ FileFailure file_open(const char* path, int* fd);
 // the old file may have a second name, or may have lost pages after a failed fsync.
 FileFailure file_create(const char* path, int* fd);
 
-// Reads inode and time of birth. If the file has no creation time, reads inode, device and ctime.
+// Reads inode and creation time. If there is no creation time, reads inode, device and ctime.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);

@@ -1,8 +1,8 @@
 // The marker of a data directory is a POSIX shared memory object, named by a hash of the
-// directory's identity. The object survives a stop of the server, but not a reboot. It must be on a
-// tmpfs, because a disk could be rolled back with the directory. The marker may be invisible in a
-// new container. A start without a marker waits randflake.max_clock_skew or gets a new lease. Other
-// users can create a FIFO or link of this name, so opening neither blocks nor follows links.
+// directory's identity. It survives a stop of the server, but not a reboot. It must be on a tmpfs,
+// because a disk could be rolled back with the directory. The marker may be invisible in a new
+// container. A server that starts without a marker waits for randflake.max_clock_skew or gets a new
+// lease. Others can create a FIFO or link of this name, so opening must not block or follow links.
 
 #include "pg/window/run_marker.h"
 
@@ -35,7 +35,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// The name may be a hard link that another user made to a file of the server's user.
+// Another user may have made a hard link with this name to a file of the server's user.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&

@@ -30,7 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops the clocks one second after the true time or the last call's second, whichever is later.
+# Stops all clocks one second after the later of two times: the true time, and the last call's.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {

@@ -85,14 +85,14 @@ sub client_backends {
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random()");
 }
 
-# Waits until the clients lose the connection or finish the script. Returns their files.
+# Waits until the clients lose the connection or finish the script. Returns the clients' files.
 sub finish_clients {
     my (@clients) = @_;
     $_->{handle}->finish for @clients;
     return map { $_->{received} } @clients;
 }
 
-# Ends clients of a server that keeps running.
+# Ends the clients while their server keeps running.
 sub end_clients {
     my ($node, @clients) = @_;
     $node->safe_psql('postgres',

@@ -78,7 +78,7 @@ sub run {
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
-    # Newer versions of DBD::Pg report a cancelled statement like a statement without rows.
+    # Newer versions of DBD::Pg report a cancelled statement as if it had no rows.
     return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};
