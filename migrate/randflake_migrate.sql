@@ -1470,9 +1470,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on the columns that the script migrates. `built` names the index on shadows
--- until step 7. `parent` is the partitioned index above a partition's index. Step 7 makes it from
--- these.
+-- Returns the indexes on columns that the script moves. `built` names the index on shadows until
+-- step 7. `parent` is the partitioned index above a partition's index. Step 7 makes it from these.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

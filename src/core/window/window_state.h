@@ -445,12 +445,11 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // Decides whether a running server may add secrets. `state` is null while the server has not read
 // the state. The caller opens and extends no window until it has added the secrets.
 //
-// An added secret must not affect existing identifiers. So it begins at or after every written end
+// A new secret must not affect existing identifiers. So it begins no earlier than every written end
 // of this server, and after all seconds that other servers may have used. With static node ids, it
-// begins later than the present time plus the tolerated difference. With leased node ids, it begins
-// at or after the end of this server's last lease, because the coordinator grants no lease of later
-// seconds under another secret. So if a lease ended because a secret was missing, the server can
-// still add it.
+// begins later than the present plus the tolerated difference. With leased node ids, it begins at
+// or after the end of this server's last lease, because the coordinator leases no later seconds
+// under another secret. So if a lease ended for lack of a secret, the server can add the secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

@@ -19,6 +19,16 @@ static inline BackgroundWorker background_worker(const char* function, const cha
     return worker;
 }
 
+// Starts a worker without a database. PostgreSQL discards a SIGHUP that arrives before a worker
+// sets its handlers, so the worker first reads the settings again.
+static inline void worker_start() {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    ConfigReloadPending = true;
+}
+
 // Sleeps for `ms` milliseconds, or until another process sets the latch. An earlier wait may have
 // reset the latch, so this function first checks for barriers, a shutdown and a reload.
 static inline void worker_sleep(long ms, uint32 wait_event) {

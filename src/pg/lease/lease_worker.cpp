@@ -257,12 +257,9 @@ static SteadyMs next_request_at_ms() {
 static constexpr Ms kClockInterval = 500;
 
 void randflake_lease_main(Datum) {
-    pqsignal(SIGHUP, SignalHandlerForConfigReload);
-    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     // The worker has no query to cancel. Avoids pqsignal(), whose type changed in PostgreSQL 19.
     signal(SIGINT, SIG_IGN);
-    BackgroundWorkerUnblockSignals();
-    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    worker_start();
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);

@@ -86,10 +86,7 @@ static void announce() {
 }
 
 void randflake_rival_main(Datum) {
-    pqsignal(SIGHUP, SignalHandlerForConfigReload);
-    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    BackgroundWorkerUnblockSignals();
-    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    worker_start();
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake rival worker");
     MemoryContext per_question =
         AllocSetContextCreate(TopMemoryContext, "randflake rival worker", ALLOCSET_SMALL_SIZES);
