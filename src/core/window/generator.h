@@ -24,9 +24,8 @@
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
-// back in time, this word could repeat. Then a Reserve that paused in the former window would
-// wrongly succeed. So ChangeWindow refuses a window that starts before earliest() of the last
-// window.
+// back in time, this word could repeat. Then a Reserve that paused meanwhile would wrongly succeed.
+// So ChangeWindow refuses a window that starts before earliest() of the last window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
