@@ -21,7 +21,7 @@ function escape(text) {
 function text(x, y, words, more) {
     return sprintf("<text x=\"%d\" y=\"%d\" %s>%s</text>", x, y, more, escape(words))
 }
-# A label that begins with "snowflake" is ours. Labels of other extensions begin otherwise.
+# A label that begins with "snowflake" is ours. Labels of other extensions begin differently.
 function ours(label) { return label ~ /randflake|^snowflake/ }
 function colour(label) { return ours(label) ? "#0072b2" : label ~ /empty/ ? "#595959" : "#a6a6a6" }
 function weight(label) { return ours(label) ? " font-weight=\"bold\"" : "" }

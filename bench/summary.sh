@@ -3,7 +3,7 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# results.csv contains the median and quartiles of an item's samples, and of their ratio to the base
+# results.csv contains the median and quartiles of an item's samples and of their ratios to the base
 # item. Each ratio compares samples of one repetition, so the machine's speed does not affect it.
 
 set -euo pipefail

@@ -188,7 +188,7 @@ COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
 -- Stores the time of a takeover. A rollback does not change a sequence, so the wait begins with the
--- first call even if this call fails. Before a takeover, the sequence holds where and when the
+-- first call even if this call fails. Until the first takeover, its value says where and when the
 -- extension was created. So a dump omits it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS

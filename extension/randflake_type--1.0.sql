@@ -111,7 +111,7 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 -- These objects record which secrets encrypt the type's values.
 --
 -- The table is a user catalog table, because logical decoding reads it under a historic snapshot.
--- It has a replica identity, so that a role can delete rows although a publication of all tables
+-- It has a replica identity, so that a role can delete rows even if a publication of all tables
 -- includes the table. It has no key, because rows may repeat.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);

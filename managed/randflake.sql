@@ -586,8 +586,8 @@ BEGIN
 END
 $$;
 
--- Waits until `numbers` may have a free number less than `below`. Opens the next second if this
--- session holds it, and otherwise waits for the session that holds it.
+-- Waits until `numbers` may have a free number less than `below`. If this session holds the next
+-- second, opens it. Otherwise waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

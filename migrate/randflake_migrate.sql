@@ -148,7 +148,7 @@ CREATE FUNCTION randflake_migrate.moving(
     ORDER BY f.grp, m.source = 'reference', m.rel, m.att
 $$;
 
--- Returns the search_path with which statements find the operators of these types.
+-- Returns the search_path that statements need to find the operators of these types.
 CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
@@ -304,7 +304,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the name of the table and of the function that map a key's old numbers to new ones.
+-- Returns the common name of the table and the function that map a key's old numbers to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -1268,7 +1268,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of an object that follow() makes for a column, or of the shadow's check.
+-- Returns the name of a column's object that follow() makes, or the name of the shadow's check.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)

@@ -136,7 +136,7 @@ run_regress() {
 }
 
 # Makes an initdb that copies a prepared cluster, because initdb takes a second of CPU time.
-# PostgreSQL 16's test modules also do this. WAL segments are small, as each copy has one.
+# PostgreSQL 16's test modules also do this. WAL segments are small: each copy contains one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs Redmine of Debian 12, which works with 53-bit keys, but not with typed keys of issues.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not if issues have keys of the type.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

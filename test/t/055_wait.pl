@@ -104,7 +104,7 @@ all_distinct($node, 'SELECT id FROM made', 262148, 'nothing twice');
 my $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 1, 'they are of the next second');
 
-# A server that restarts within one second opens its window in the next second.
+# A server that restarts in the same second opens its window in the next second.
 $node->stop;
 start_under_clock($node);
 for my $max_wait (0, 300) {

@@ -89,8 +89,8 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# Reloads the standby twice, and each time its worker asks the server that primary_conninfo names.
-# When the worker asks the second time, it has handled the first answer.
+# Reloads the standby twice, and waits each time until its worker has asked the server in
+# primary_conninfo. When the worker asks the second time, it has handled the first answer.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");

@@ -30,7 +30,7 @@ sub ids_go_on {
     pass($test_name);
 }
 
-# Only a renewal makes a lease this long.
+# Only a renewed lease can be this long.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
@@ -75,7 +75,7 @@ ids_go_on('the coordinator hung beyond the end of the leases');
 # A stopped process must not continue with node ids that another server has leased since.
 my $spare = new_holder($fleet, 'spare', $coordinator);
 
-# Stops these processes until the spare server has leased the holder's first node id.
+# Pauses these processes until the spare server has leased the holder's first node id.
 sub taken_over_while_stopped {
     my ($holder, $what, @pids) = @_;
     kill 'STOP', @pids;

@@ -1,5 +1,5 @@
 # Crashes a session and the postmaster, and restarts the server, while the coordinator is stopped or
-# cannot grant another lease. Checks that the server keeps its lease. Checks also that no server
+# cannot grant another lease. Checks that the server keeps its lease. Also checks that no server
 # resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
 # original, or with another number of node ids.
 #

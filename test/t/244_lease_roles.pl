@@ -1,4 +1,4 @@
-# Checks that a role that may lease cannot affect other roles' leases or exceed its own limits.
+# Checks that a leasing role cannot affect other roles' leases or exceed its own limits.
 
 use Randflake;
 use RandflakeLease;

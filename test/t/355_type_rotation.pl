@@ -91,7 +91,7 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Returns whether a slot shows 100 changes or more, and whether the tables have their identifiers.
+# Returns whether a slot shows 100 or more changes, and the tables have their identifiers.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");

@@ -53,7 +53,7 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# Encodes 20,000 numbers of the whole range. Decodes the results and 20,000 random identifiers.
+# Encodes 20,000 numbers from the whole range. Decodes the results and 20,000 random identifiers.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -66,7 +66,7 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# Compares 53-bit identifiers. Compares also masks with labels of 1-byte to 4-byte characters.
+# Compares 53-bit identifiers. Also compares masks with labels of 1-byte to 4-byte characters.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql

@@ -1,5 +1,5 @@
-# Tests the coordinator that managed/coordinator.sh makes for an ordinary owner without the library.
-# Servers lease from the database `app`. In the database `hour`, leases and waits last an hour.
+# Tests the coordinator that managed/coordinator.sh makes. Its owner is an ordinary role. Servers
+# lease from the database `app`. In the database `hour`, leases and waits last an hour.
 
 use Docs;
 use Randflake;

@@ -375,8 +375,8 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
-            // After a failover a coordinator must believe the end that a holder names, so
-            // holders name false ends only to a coordinator that knows every lease.
+            // After a failover, a coordinator must believe the end that a holder names. So holders
+            // name false ends only to a coordinator that knows every lease.
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second.count, request.alleged_end)
                                       : request.second.count;

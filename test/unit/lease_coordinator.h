@@ -571,7 +571,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. Without `make`, changes no unused pool.
+    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only with `make`.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

@@ -1045,8 +1045,8 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // Ends the lease worker. The ledger gets back the seconds that the server left unused. The
-    // coordinator gets the releases that the holder computes.
+    // Ends the lease worker. The ledger gets back the seconds that the server left unused. Sends
+    // the coordinator the lease releases that the holder computes.
     void GiveUp() {
         if (!calm_)
             reaches_coordinator_ = !random_->OneIn(3);
@@ -1234,7 +1234,7 @@ private:
         return leases || memory_.looked || memory_.proven ? Refused::kOther : Refused::kLook;
     }
 
-    // Notes the tolerated difference of clocks that decides when a closed window may open.
+    // Records the tolerated clock difference, which determines when a closed window may open.
     void RecordSkew() {
         if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
             decided_skew_ = skew_;

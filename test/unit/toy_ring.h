@@ -1,4 +1,4 @@
-// Gives the shipped Ring a small cipher, so that identifiers have as few bits as a small layout.
+// Makes the shipped Ring use a small cipher, so that identifiers fit in the tests' small layouts.
 
 #pragma once
 

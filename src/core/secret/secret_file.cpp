@@ -37,7 +37,7 @@ bool TakeOffset(TextLeft* text, int* offset) {
     return true;
 }
 
-// Reads an instant that fills the rest of the line.
+// Reads a time that takes up the rest of the line.
 SecretFileError ParseInstant(TextLeft text, Second* second) {
     std::chrono::sys_days date;
     TimeOfDay time;

@@ -158,7 +158,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. earliest[i] is the first second at which the slots
-    // allow a window of range i. While a window is open, its range uses Window::earliest() instead.
+    // allow a window of range i. An open window's range uses Window::earliest() instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -910,8 +910,8 @@ private:
         TakeTimes(plan);
     }
 
-    // Only this function writes the state. First the state becomes durable, then the marker shows
-    // its number, and then processes may rely on the state.
+    // Only this function writes the state. First the state becomes durable, then the marker gets
+    // the state's number, and then processes may rely on the state.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);

@@ -202,8 +202,8 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Returns whether Reserve found no word because the layout cannot hold the window. Returns false if
-// the window was changing. `last_node` is the last node id that the slots may get. Loads the window
+// Returns true if Reserve failed because the layout cannot hold the window. Returns false if the
+// window was changing. `last_node` is the last node id that the slots may get. Loads the window
 // twice: before it loads the slot's word, and after that. If both loads return the same window,
 // this window was also open when the word was loaded. The only exception: between the loads, the
 // server closed this window, and opened a window of the same seconds for another range of node ids.

@@ -112,14 +112,14 @@ enum class SecretsChange : uint8_t {
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// Decides whether a server may replace the ring `before` by the ring `after`. The server may have
-// issued identifiers of seconds before `end`. The secrets of these seconds must stay the same, and
-// later secrets may change. But a ring that lacks the only secret of `before` may replace `before`.
+// Decides whether a server may replace the ring `before` by `after`. Identifiers of seconds before
+// `end` may exist. The secrets of these seconds must stay the same, and later secrets may change.
+// But if `before` has only one secret, a ring without this secret may replace it.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// The ring `before` lacked a secret from `differs_from` on. Returns `differs_from`, or 0 if `after`
-// has a new secret that begins then. Only a coordinator knows whether that secret was missing.
+// The ring `before` lacked a secret for seconds from `differs_from` on. Returns `differs_from`, or
+// 0 if `after` has a new secret that begins then. Only a coordinator knows whether it was missing.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
@@ -259,8 +259,8 @@ struct WindowState {
     SecretRecords secrets;  // of the server that wrote this state
     // A coordinator reported that this server lacks a secret from this second on. 0 means none.
     Second differs_from;
-    // The extremes of the tolerated difference since the start of the server that wrote this state.
-    // If the state records a stop, `smallest_ms` is the value at the stop.
+    // The smallest and the largest tolerated difference since the server that wrote this state
+    // started. If the state records a stop, `smallest_ms` is the value at the stop.
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
@@ -305,7 +305,7 @@ struct WindowState {
     Second announced_start{};  // 0 after TakeBack, or without an announced window
     Second end_before{};       // the written end of its node ids when the window opened
 
-    // Returns the index in `ends` of these node ids. Makes room for them if they are new.
+    // Returns the index of these node ids in `ends`. Makes room for them if they are new.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
@@ -401,8 +401,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
-// server with these node ids starts later, and holds off first. So if less than the tolerated
-// difference has passed since the stop, no other server has issued anything. The proof requires:
+// server with these node ids starts after this stop, and then holds off. So if less than the
+// tolerated difference has passed since the stop, no other has issued anything. The proof requires:
 //
 // - The server last stopped with this data directory, and the machine has not rebooted since. Its
 //   node ids included those configured now.
@@ -443,7 +443,7 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
                     Second held_off_until) noexcept;
 
 // Decides whether a running server may add secrets. `state` is null while the server has not read
-// the state. The caller opens and extends no window until it has added the secrets.
+// the state. The caller must not open or extend a window until it has added the secrets.
 //
 // A new secret must not affect existing identifiers. So it begins no earlier than every written end
 // of this server, and after all seconds that other servers may have used. With static node ids, it

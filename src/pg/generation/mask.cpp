@@ -1,5 +1,5 @@
 // Defines randflake_mask and randflake_unmask. Each label has its own permutation
-// (core/identifier/feistel.h), whose key is derived from the first secret. Sessions cache 64 keys.
+// (core/identifier/feistel.h), whose key comes from the first secret. A session caches 64 keys.
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"

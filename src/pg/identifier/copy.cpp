@@ -1,5 +1,5 @@
-// Lets COPY FROM, and the initial copy of a table in logical replication, insert many rows at once
-// even if a column default makes identifiers.
+// Lets COPY FROM insert many rows at once, even if a column default makes identifiers. The initial
+// copy of a table in logical replication does so too.
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
 // the table that COPY fills. The functions that make identifiers read no table, so each has a twin:
@@ -8,14 +8,14 @@
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function checks two conditions. First, the innermost utility statement
-// is COPY FROM, or this process is a worker of logical replication outside of utility statements.
+// is COPY FROM, or no utility statement runs and this process is a worker of logical replication.
 // Second, the planner works without a state (`root`). It has no state when it plans COPY's
 // defaults, but has one when it plans queries in triggers. The conditions also hold for COPY's
 // WHERE, trigger conditions, CHECK constraints and defaults of replicated rows. A twin does no harm
 // in these expressions, because PostgreSQL evaluates them for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
-// no values of type internal. The argument is the Oid of f, on which the role needs EXECUTE.
+// no values of type internal. The argument is the Oid of f. The role needs EXECUTE on f.
 
 #include "pg/identifier/copy.h"
 

@@ -34,9 +34,9 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // The server never replaces pg_control and never touches PG_VERSION. A restore into the same
-    // directory replaces pg_control, unless it overwrites files in place. File systems reuse inode
-    // numbers, so the identity has times of birth or, if there are none, PG_VERSION's last change.
+    // The server never replaces pg_control or touches PG_VERSION. A restore into the same directory
+    // replaces pg_control, unless it overwrites files in place. File systems reuse inode numbers,
+    // so the identity contains creation times or, if there are none, PG_VERSION's last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);

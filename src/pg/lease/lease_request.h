@@ -18,7 +18,7 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
-// This command asks a server for its identity. A WhichServer is the index of a value in the answer.
+// This command asks a server for its identity. WhichServer lists the answer's columns.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
 enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
 

@@ -1,4 +1,4 @@
-// Initializes the library. If the server preloads the library through shared_preload_libraries:
+// Initializes the library. With shared_preload_libraries, the following happens:
 //   1. _PG_init defines and checks settings and sets hooks.
 //   2. The shmem_request hook asks for shared memory.
 //   3. The shmem_startup hook maps shared memory. Each subsystem initializes its part once.

@@ -1,4 +1,4 @@
-// Defines the errors of a server that lacks a setting, for calls, views and the log.
+// Defines the errors that calls, views and the log show if the server lacks a setting.
 
 #include "pg/memory/require.h"
 

@@ -16,7 +16,7 @@ void require_generator();
 // If a preloaded server lacks a setting that it needs to generate, returns the error, else null.
 const ErrorText* missing_setting();
 
-// Requires what require_generator requires, and that known node ids fit in 53-bit identifiers.
+// Checks what require_generator checks, and that the node ids, if known, fit in 53-bit identifiers.
 void require_generator53();
 
 // Requires that the server's node ids, from `first_node_id` on, fit in 53-bit identifiers.

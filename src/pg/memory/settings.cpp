@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Returns whether the next start is likely to have a node id. If a change awaits a restart, its
-// value is unknown, and the function assumes that it sets an unset node id or unsets a set one.
+// Returns whether the next start is likely to have a node id. If a changed node id awaits a
+// restart, its value is unknown. The function then assumes the opposite of the current state.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

@@ -115,5 +115,5 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
-// true. The caller initializes all other fields, which are zero, and holds AddinShmemInitLock.
+// true. The caller holds AddinShmemInitLock, and initializes all other fields.
 bool shmem_attach();

@@ -472,8 +472,8 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 // This trigger runs before each change of either table. It skips the insertion of an existing row,
-// because a restore inserts again the row that CREATE EXTENSION has inserted. If the server has the
-// secret of a new row of randflake_key, the trigger copies the row to randflake_key_check.
+// because a restore inserts the row of CREATE EXTENSION a second time. If the server has the secret
+// of a new row of randflake_key, the trigger copies the row to randflake_key_check.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))

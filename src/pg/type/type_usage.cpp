@@ -3,7 +3,7 @@
 // Every role can read PostgreSQL's node trees. A constant in a node tree reveals the stored number.
 // So a role can decode an identifier if it can store the identifier as a constant of the type.
 // PostgreSQL checks USAGE only where a statement names the type. An expression like COALESCE(id,
-// '...') makes a value without naming it, so the functions that make values check USAGE.
+// '...') makes a value without naming the type, so the functions that make values check USAGE.
 //
 // The checked role is the current role. In a SECURITY DEFINER function, it is the function's owner.
 // A session remembers the last role that had USAGE, until a privilege may have changed.

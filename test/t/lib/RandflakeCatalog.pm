@@ -27,7 +27,7 @@ sub definitions_of {
         next if $object =~ /; Type: SEQUENCE SET;/;    # data
         $definitions{$object} .= $text =~ s/^--.*\n|^\\(?:un)?restrict .*\n|^\n//mgr;
     }
-    # Adds properties that no statement of a dump shows.
+    # Adds properties that a dump's statements do not show.
     $definitions{$_->[0]} = $node->safe_psql($database, $_->[1])
       for [ 'tables with data of their own', <<'SQL' ], [ 'privileges that extensions gave', <<'SQL' ];
 SELECT extname, config::regclass, condition

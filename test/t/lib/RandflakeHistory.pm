@@ -15,7 +15,7 @@ our @EXPORT = qw(
 );
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
-# identifiers, one a line. COPY passes identifiers on before the statement ends. The test replaces
+# identifiers, one per line. COPY passes identifiers on before the statement ends. The test replaces
 # the word GENERATE by a call of a function. generate_series is in the select list, because the
 # executor would store its rows if it were in FROM.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
