@@ -786,7 +786,7 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
 
--- Returns the Unix second at which the pool's first secret begins that the holder lacks. From this
+-- Finds the pool's first secret that the holder lacks, and returns its first Unix second. From this
 -- second on, the holder may misread identifiers of others. Returns null if the holder has them all,
 -- or if the first secrets differ. Secrets that the pool lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint

@@ -38,8 +38,8 @@
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
--- can attach code to the table, or replace it by a view. So the script runs as the owner all
--- statements that may run such code or parse the owner's text (as_owner). So do a move's functions.
+-- can attach code to the table, or replace it by a view. So statements that may run such code or
+-- parse the owner's text run as the owner (as_owner). So do a move's functions.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 

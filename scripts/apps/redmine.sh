@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not if issues have keys of the type.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not with keys of the type randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

@@ -176,7 +176,7 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.closed());
-    // A closed window keeps the last open window's end, before which no window may start.
+    // A closed window keeps the last open window's end. No window may start before this end.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
 }

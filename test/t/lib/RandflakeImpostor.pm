@@ -78,7 +78,7 @@ sub connstr {
 
 # Ends all connections. These functions serve new connections, which they receive as an argument:
 # - `startup` answers the client's first message. By default, welcome() answers it.
-# - `answer` is a callback. Its second argument is the request. It sends all after BindComplete.
+# - `answer` gets the connection and the request, and sends the messages after BindComplete.
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
