@@ -13,9 +13,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
--- So it does not renew a lease if it has leased the node ids again, or if the lease may have ended
--- before the mark. After a takeover, the mark includes twice max_clock_skew, because this
--- coordinator's clock may be behind the former one's. Leases stay apart on two conditions: the
+-- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
+-- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
+-- this coordinator's clock may be behind the former one's. Leases stay apart on two conditions: the
 -- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
 -- only if they are true.
 --
@@ -1321,7 +1321,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits, because other servers may have had it then.
+    -- A larger new value extends current waits, because other servers may have had it at the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

@@ -363,9 +363,9 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, but without casts. KEY replaces each
--- given column ("table.number"), OTHER for any other column, and CONST for any constant. A UNION
--- has the same number as the result columns of its branches: "{SETOPERATIONSTMT/1", ":resno 3/1".
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
+-- each given column ("table.number"), OTHER for any other column, and CONST for any constant. A
+-- UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

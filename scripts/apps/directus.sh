@@ -6,9 +6,9 @@
 # The server at PGHOST needs the extension and a TCP address, and must trust the superuser PGUSER.
 # Needs Node.js, npm, curl and a compiler. Makes a database, a directory of 1 GB, and a server.
 #
-# These points need attention. Each point names the page that describes it. Directus shows bigint
-#   keys as strings in JSON (docs/drivers-javascript.md). A malformed typed key causes error 500,
-#   not 404 (docs/drivers.md, "Answer malformed keys").
+# These points need attention. Each point names the page that describes it.
+#   Directus shows bigint keys as strings in JSON (docs/drivers-javascript.md).
+#   A malformed typed key causes error 500, not 404 (docs/drivers.md, "Answer malformed keys").
 
 set -euo pipefail
 database=randflake_directus

@@ -6,10 +6,10 @@
 # The server at PGHOST needs the extension, and the role must be a superuser. Needs Node.js 20.9 or
 # later and npm. Makes the database randflake_payload, and a directory of 400 MB.
 #
-# These points need attention. Each point names the page that describes it. If the extension is in
-#   "public", Payload stops and asks whether a table of Payload is the renamed table randflake_key
-#   (docs/drivers.md, "The database"). Payload gives a field "id" no default in the database
-#   (docs/drivers.md, "Make keys before the insert").
+# These points need attention. Each point names the page that describes it.
+#   If the extension is in "public", Payload stops, and asks whether a table of its own is the
+#   renamed table randflake_key (docs/drivers.md, "The database").
+#   A field "id" has no default in the database (docs/drivers.md, "Make keys before the insert").
 
 set -euo pipefail
 database=randflake_payload

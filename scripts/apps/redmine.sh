@@ -1,16 +1,16 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not with keys of the type randflake.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not if its issues have typed keys.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Builds a root file system of 1 GB, and replaces the database redmine_default.
 #
-# These points need attention. See docs/migrating.md, "Check an existing application". Some columns,
-#   such as issues.root_id, refer to a key but have no foreign key constraint; they have 32 bits.
+# These points need attention. See docs/migrating.md, "Check an existing application".
+#   Columns that refer to a key but have no constraint, such as issues.root_id, have 32 bits.
 #   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
-#   or negative keys: "Parent task is invalid". Without USAGE on the schema, no operator of the type
-#   works (docs/drivers.md, "The database").
+#   or negative keys: "Parent task is invalid".
+#   Without USAGE on the schema, no operator of the type works (docs/drivers.md, "The database").
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

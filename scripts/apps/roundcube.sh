@@ -6,9 +6,9 @@
 # Needs root, mmdebstrap, and a server that has the extension, listens on localhost, and trusts its
 # roles. Builds a root file system of 500 MB, and replaces the database randflake_roundcube.
 #
-# These points need attention. Each point names the page that describes it. Roundcube takes a new
-#   key from currval() of a sequence (docs/drivers.md, "Move existing keys"). The function intval()
-#   misreads typed keys (docs/migrating.md, "Check an existing application").
+# These points need attention. Each point names the page that describes it.
+#   Roundcube takes a new key from currval() of a sequence (docs/drivers.md, "Move existing keys").
+#   The function intval() misreads typed keys (docs/migrating.md, "Check an existing application").
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube

@@ -284,7 +284,7 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# The server reacts in under a second unless a request blocks it. Up to five attempts may fail.
+# The server reacts in under a second unless a request blocks it. The test tries up to five times.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;

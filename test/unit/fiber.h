@@ -1,7 +1,7 @@
 // A fiber is a call that can stop in the middle and resume later. Fibers let the simulation pause
 // or end a simulated process at any point of the shipped code.
 //
-// makecontext() is used once, to enter the fiber's stack. All other switches use _setjmp and
+// makecontext() is used once per fiber, to enter its stack. All other switches use _setjmp and
 // _longjmp, which make no system call. Abandoning a call runs no destructor, so a call's objects
 // must be trivially destructible. PostgreSQL requires this too: its errors are longjmps.
 

@@ -120,7 +120,8 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
     // server has used the second, and no other running server has a grant of it. With `leases`, a
-    // grant that contains the second must also belong to this run or to an earlier, ended run.
+    // grant that contains the second must also belong to this server's run or to an ended run of
+    // this server.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

@@ -1,5 +1,5 @@
-// Lets an operator change the secret. Servers use secrets one after another. Identifiers of two
-// secrets differ, and each identifier decodes to its number. No identifier shows its secret.
+// Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
+// differ, and each identifier decodes to its number. No identifier shows which secret encrypted it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`, with an exception: the first

@@ -212,7 +212,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the window lock, and whether its last child has ended.
+    // Return whether this process holds the window lock, and whether it has no children left.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };

@@ -176,7 +176,7 @@ struct SkewRange {
 };
 
 // A window ends at most this far ahead of the clock, so a crash makes at most this many seconds
-// unusable. The server extends a window in the last second, so it writes every two seconds.
+// unusable. The server extends a window in its last second, so it writes every two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
 // A state has the written ends of up to this many ranges. The range in use comes first. If a

@@ -17,7 +17,7 @@ void secret_load();
 
 void secret_init_shared();
 
-// Adds secrets that shared memory lacks. Only one process at a time may call this. Never fails.
+// Adds missing secrets to shared memory. Only one process at a time may call this. Raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
 // The postmaster calls this to save added secrets before it releases shared memory.
