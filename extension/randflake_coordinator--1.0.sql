@@ -65,8 +65,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
 -- the largest number of node ids that leases in force had at one time. These also count as in use:
 --
--- - chunks that open transactions have locked. If such a transaction rolls back, a later grant
---   frees the slots of leases that it collected: every 64th grant examines the next 64 node ids
+-- - chunks that open transactions have locked. If such a transaction removed leases and rolls back,
+--   a later grant frees their slots: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
 -- - earlier leases that no holder has renewed, for a day after a takeover.
@@ -171,8 +171,8 @@ COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that 
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have collected the leases that ended before this Unix second';
 
--- A dump contains the chunks, so that no grant has to recreate them under a lock after a restore. A
--- change of slots updates no index.
+-- A dump contains the chunks, so that no grant has to recreate them under a lock after a restore.
+-- An UPDATE that changes only the slots updates no index.
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
@@ -542,7 +542,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if `chosen` is free, and removes its former leases. The caller locks the chunks.
+-- Returns true if `chosen` is free, and removes its former leases. The caller has locked the
+-- chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -800,9 +801,10 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Raises an error if the secrets of holder and pool differ before a lease's end. The constraint
--- field identifies it. If the holder lacks a secret, the column field contains the second at which
--- its first missing secret begins. A lease may end before the time of the first entry that differs.
+-- Raises an error if the secrets of holder and pool differ before a lease's end. The error's
+-- constraint field identifies this error. If the holder lacks a secret, the column field contains
+-- the second at which its first missing secret begins. A lease may end before the time of the first
+-- entry that differs.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -851,7 +853,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) FROM PUBLIC;
 
--- Does the work of randflake_lease_purge with a locked pool.
+-- Does the work of randflake_lease_purge. The caller has locked the pool.
 CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp

@@ -22,8 +22,9 @@
 -- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
 --    A session reads hops and leaps before and after its nextval. If both reads agree, the session
 --    knows the position that its nextval made, and no other nextval made this position.
--- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to n = 0
---    of this second, and only once, even after a long pause. From there on, each nextval adds one.
+-- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to the
+--    second's first number, n = 0. It does so only once, even after a long pause. From there on,
+--    each nextval adds one.
 -- 3. A second's numbers never run into those of the next second. Before each nextval, a session
 --    checks that the last number is below 122,880. A session that pauses after this check may take
 --    one number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
@@ -35,13 +36,14 @@
 --    not, the session waits for the clock. After such a wait, a used second can be opened again
 --    only if a crash loses the position of that second and the clock steps back during the crash.
 -- 5. After a crash, no session uses an earlier number: `numbers` is 0 or belongs to another life.
--- 6. Every second that a session opens is at most 60 seconds ahead of the clock. So a server that
+-- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins 64 seconds ahead of the clock, and first
 --    waits 4 seconds. This is safe if the new server's clock is less than 4 seconds behind the
 --    former server's clock. The past is unknown on a promoted standby. Even a synchronous standby
---    may lack the last positions, because only the session that moved it waits for the standby. The
---    past is also unknown if randflake_configure() gets a node id, makes sequences, or finds that
---    the server, database or timeline has changed. If the secret is new, no node id has a past.
+--    may lack the last positions, because only the session that moves a position waits until the
+--    standby has that position. The past is also unknown if randflake_configure() gets a node id,
+--    makes sequences, or finds that the server, database or timeline has changed. If the secret is
+--    new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
@@ -51,8 +53,9 @@
 -- setval for logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence ahead, and a crash may skip them. 32 tickets are half a
--- second. Hops and leaps bridge idle times. Only a session that holds a past second moves hops and
--- leaps. It stops at multiples of 64, so values that a crash skips add nothing to the position.
+-- second. Hops and leaps bridge idle times. A session moves hops and leaps only if the second that
+-- it holds has passed. It stops at multiples of 64, so values that a crash skips add nothing to the
+-- position.
 --
 -- Later versions
 --
@@ -60,7 +63,8 @@
 -- keep their oids, and drops nothing. First it locks randflake_state. A call that waits for this
 -- lock continues in the old body of its function, but calls new functions. After the old body has
 -- read the row, it checks the number that randflake_format() returns. So a version that changes the
--- meaning of state or sequences changes this number, and rewrites the row by TRUNCATE.
+-- meaning of state or sequences must also change this number, and must use TRUNCATE to replace the
+-- row.
 --
 -- Security
 --
@@ -631,7 +635,8 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- If nothing changes for 0.1 s, this session assumes that the second's holder has ended.
+        -- If nothing changes for 0.1 s, this session assumes that the session that holds the second
+        -- has ended.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
@@ -861,7 +866,8 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- If the secret is new, no second is used. Otherwise, seconds up to `latest` may be used.
+        -- If the secret is new, no identifier has used any second yet. Otherwise, seconds up to
+        -- `latest` may be used.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',

@@ -58,8 +58,8 @@ make_root() {
     exec 9>&-
 }
 
-# in_root EXCHANGE ROOT COMMAND...: runs a command in a root with its own mounts, processes and
-# IPC. The mounts, processes and IPC objects end with the command.
+# in_root EXCHANGE ROOT COMMAND...: runs a command with ROOT as its root directory, and with its own
+# mounts, processes and IPC. The mounts, processes and IPC objects end with the command.
 #
 # If EXCHANGE is not empty, the command sees this directory as /mnt, writes outside /mnt are
 # discarded, and the network is only a loopback interface. So servers in two roots never meet.
@@ -76,7 +76,8 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # The root must be a mount point, because unshare inside the root needs a mount as /.
+            # The root must be a mount point, because unshare, run inside it, requires that / is
+            # one.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

@@ -135,8 +135,9 @@ run_regress() {
     fi
 }
 
-# Makes an initdb that copies a prepared cluster, because initdb takes a second of CPU time.
-# PostgreSQL 16's test modules also do this. WAL segments are small: each copy contains one.
+# Makes a substitute for initdb that copies a prepared cluster, because the real initdb takes a
+# second of CPU time. PostgreSQL 16's test modules also do this. WAL segments are small: each copy
+# contains one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Calls functions in 1 to 16 backends at once. Each baseline is the call in one backend.
+# Calls functions in 1 to 16 backends at once. The baseline of each function is the same call in one
+# backend.
 
 suite_backends() {
     local rows=200000 repetition clients label expression tps

@@ -415,7 +415,7 @@ keys = [Customer.find_by(name: 'Ada').number, Customer.create!(name: 'Bob').id, 
 raise keys.inspect unless keys.all? { |key| key.abs > 2**32 }
 RUBY
 javascript('typeorm');
-# Runs PGlite in its own process, without the server.
+# Runs PGlite in a process of its own, without the test's PostgreSQL server.
 javascript('sequelize', files => ['pglite.mjs'], prepare => [ [ 'node', 'pglite_program.mjs' ] ], also => {
     'managed/randflake.sql' => slurp_file('managed/randflake.sql'),
     'stand_in.sql' => block('stand_in') =~ s/^ALTER DATABASE.*//mr,

@@ -239,7 +239,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# Runs the documented statements that abandon the values of a secret.
+# Runs the documented statements that give up all values made with a secret.
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

@@ -1,7 +1,8 @@
 # Runs pg_upgrade to a new server with the same secret. Data stays the same, and new identifiers
-# differ from old ones. pg_upgrade restores definitions before data, so definitions with the type
-# must work without a fingerprint. RANDFLAKE_OLD_INSTALL names the installation directory of an
-# older PostgreSQL with the extension. Without it, both servers have the same version.
+# differ from old ones. pg_upgrade restores definitions before data. So definitions that use the
+# type must work while the database still lacks its fingerprint. RANDFLAKE_OLD_INSTALL names the
+# installation directory of an older PostgreSQL with the extension. Without it, both servers have
+# the same version.
 
 use Randflake;
 use RandflakeCatalog;

@@ -248,7 +248,8 @@ is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_
 
 # --- one node id ----------------------------------------------------------------------------------
 
-# A server with the library must take over the node id after all seconds of the script.
+# When a server with the library takes over the node id, it must begin after all seconds that the
+# script used.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

@@ -178,8 +178,9 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# The database "lost" uses numbers of seconds ahead of the clock. Then "lost" loses, recreates or
-# restores its state, or another database uses the secret of "lost". SECRET stands for this secret.
+# The database "lost" uses numbers that belong to seconds ahead of the clock. Then "lost" loses,
+# recreates or restores its state, or another database uses the secret of "lost". SECRET stands for
+# this secret.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -289,7 +290,8 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Changes the node id sometimes, because each crash may move the node id's position ahead.
+    # Each crash may move a node id's position further ahead of the clock, so sometimes changes the
+    # node id.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };

@@ -11,7 +11,8 @@ my $fleet = new_fleet();
 my $first = managed_server('first', streaming => 1, conf => "max_prepared_transactions = 2\nlog_statement = none\n");
 my $schema = 'randflake_coordinator';
 
-# Gives other roles default privileges. Adds overloads that PostgreSQL prefers to its own functions.
+# Sets default privileges that give other roles rights on new objects. Adds overloads that
+# PostgreSQL prefers to its own functions.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
 $first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {

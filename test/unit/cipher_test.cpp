@@ -34,7 +34,7 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// Stores these words in big-endian order, and returns the number with these bytes in memory.
+// Stores these words in big-endian order, and returns the number that the stored bytes represent.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
     for (int i = 3; i >= 0; i--)

@@ -100,7 +100,7 @@ struct SealedTooTight : ShippedCore {
     }
 };
 
-// Lets a range start again at any second, so that a slot gets a word that it had before.
+// Lets a range start again at any second, so a slot can get a word that it had before.
 struct RangeEnteredAnywhere : ShippedCore {
     static void EnterRange(Cell& window, Second) {
         window.store(Window::ClosedUntil(Second{0}).ToWord());

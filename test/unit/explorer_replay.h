@@ -57,7 +57,7 @@ struct Operation {
 
 class Replay {
 public:
-    // Performs the step's operation on *cells, and appends the value that the call sees to *trail.
+    // Performs the step's operation on *cells, and appends to *trail the value that the call sees.
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 

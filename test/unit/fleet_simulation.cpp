@@ -661,7 +661,8 @@ private:
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        // Before the coordinator's own server uses node ids, this server checks the pool.
+        // Before the coordinator's own server uses node ids, it checks that the pool does not
+        // contain them.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
@@ -1238,7 +1239,7 @@ private:
     int64_t leases_one_in_;       // beside static node ids, one start in so many leases
     int64_t secrets_one_in_ = 0;  // one step in so many changes secrets
     // agreed_ contains the secrets of the coordinators. times_ contains the first second of each
-    // secret that StopInTime() must still check at the servers.
+    // secret for which StopInTime() has yet to check the servers.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

@@ -1,13 +1,14 @@
 // Simulates servers with static or leased node ids, coordinators, and the network between them. The
 // seed decides the order of all events.
 //
-// Servers stop, crash or lose their shared memory, and restart with the same node ids, other node
-// ids or leases. Servers and backends pause between any two shared operations or disk writes.
-// Machines boot. Data directories are copied (even from running servers) and become standbys. They
-// are promoted, rolled back to a snapshot, rewound, damaged or moved to another machine. Requests
-// and answers arrive late or never. A connection breaks while a transaction commits or aborts. An
-// old copy, or a replica that lacks transactions, replaces a coordinator (lease_cluster.h).
-// Operators close, move and recreate coordinators, purge leases and change pools.
+// Servers stop, crash or lose their shared memory. They restart with the same node ids, with other
+// node ids, or with leases. Servers and backends pause between any two shared operations or disk
+// writes. Machines boot. Data directories are copied (even from running servers), and the copies
+// become standbys. Directories are promoted, rolled back to a snapshot, rewound, damaged or moved
+// to another machine. Requests and answers arrive late or never. A connection breaks while a
+// transaction commits or aborts. An old copy, or a replica that lacks transactions, replaces a
+// coordinator (lease_cluster.h). Operators close, move and recreate coordinators, purge leases and
+// change pools.
 //
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.

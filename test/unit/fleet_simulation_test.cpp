@@ -27,7 +27,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-// A schedule must have at least `average` of these events on average.
+// Over all schedules, the mean number of these events must be at least `average`.
 struct Least {
     size_t Findings::*count;
     double average;

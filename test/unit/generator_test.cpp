@@ -1,4 +1,4 @@
-// Tests every outcome of NextReservation at its limits, and the templates with real atomics.
+// Tests NextReservation at the limits of each outcome, and the templates with real atomics.
 
 #include <gtest/gtest.h>
 

@@ -360,7 +360,8 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    // Returns when the node ids that leave the pool become free, or 0 if they are free already.
+    // Returns the time at which the node ids that leave the pool become free, or 0 if they are free
+    // already.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;

@@ -90,7 +90,7 @@ public:
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
-    // Returns the name of the server that got the grant of this incarnation.
+    // Returns the name of the server that the coordinator granted this incarnation's lease.
     int64_t GrantedTo(const Incarnation& incarnation) {
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];

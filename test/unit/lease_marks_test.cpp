@@ -1,5 +1,6 @@
-// Checks the mark after every order of pool changes. A coordinator grants nothing before its mark.
-// The mark must be the earliest safe second. Without one of the rules, a mark must be wrong.
+// Makes pool changes in every order, and checks the mark after each. A coordinator grants nothing
+// before its mark. The mark must be the earliest safe second. If a rule is removed, the test must
+// find a wrong mark.
 
 #include <gtest/gtest.h>
 

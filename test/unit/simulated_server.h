@@ -1091,7 +1091,7 @@ private:
             if (lease.id != 0)
                 ledger_->Lose(GrantOf(lease), why);
     }
-    // Records why the server loses leases: those that the written state leaves out.
+    // Records why the server loses each lease that the written state no longer contains.
     void LoseStruck(const WindowState& written) {
         for (const Lease& lease : memory_.state.leases) {
             const auto same = [&](const Lease& kept) {

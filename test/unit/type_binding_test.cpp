@@ -1,4 +1,5 @@
-// Tests which step a use of the type needs next, given the secrets that the database has on record.
+// Tests the choice of a session's next step before it uses the type, given the secrets that the
+// database has on record.
 
 #include "core/type/type_binding.h"
 

@@ -23,7 +23,8 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks: one vector for each word of both branches (cipher.cpp).
+// Holds Bytes / 2 blocks. For each word of the two branches (cipher.cpp), one vector contains this
+// word of all blocks.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;

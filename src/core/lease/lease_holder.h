@@ -140,12 +140,13 @@ public:
     // If the open lease has no window, returns a window for the lease; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
-    // open yet. The window starts at `earliest` or later, and ends at `latest` or before.
-    // If `now` has reached `earliest`, the open lease and the last window must have ended.
+    // open yet. The window starts at `earliest` or later, and ends at `latest` or before. The
+    // caller may pass a `now` that has reached `earliest` only if the open lease and the last
+    // window have ended.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if the next lease is useless, because this directory may have used the lease's
-    // node ids until `used_until`, and the lease ends by then. A use that ended no later than
-    // `window` does not count, because it took place under the lease that is open now.
+    // Returns true if the next lease is useless: this directory may have used its node ids until
+    // `used_until`, and the lease ends no later than that. A use that ended by the end of `window`
+    // does not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it for the caller to give back. Reports a use until the
     // lease's end, so that the coordinator does not shorten the lease.

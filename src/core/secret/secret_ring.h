@@ -15,8 +15,9 @@
 // An issued identifier is claimed by the owner of its number and by no earlier generation. So it
 // decodes to its number, and two numbers never share an identifier. If earlier generations own n
 // seconds, servers skip on average at most the fraction n / 2^30 of a generation's numbers (see
-// ShareLeft). From its `from` on, a new generation takes over the numbers of the generation before
-// it. If no server has issued any of these numbers, all issued identifiers keep their meaning.
+// ShareLeft). At the second `from`, a new generation takes over the numbers of the generation
+// before it. If no server has issued any of these numbers, all issued identifiers keep their
+// meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the
@@ -91,7 +92,8 @@ public:
     }
 
     // Returns the expected share of the numbers of `second` that servers use. A generation that
-    // owns 1 % of all seconds claims 1 % of all identifiers, because ciphers spread claims evenly.
+    // owns 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
+    // identifiers evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -115,7 +117,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // If no generation claims `id`, returns false and leaves *raw unchanged. No server made `id`.
+    // If no generation claims `id`, no server made it: returns false and leaves *raw unchanged.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

@@ -743,8 +743,8 @@ private:
         return none;
     }
 
-    // Opens a window of the range used last. Uses another range if the clock is so far behind the
-    // last range's written end that the clock must have been set back.
+    // Opens a window of the range used last. If the clock is so far behind this range's end on disk
+    // that it must have been set back, uses another range.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
@@ -794,7 +794,8 @@ private:
         return OpenRange(range, now, next);
     }
 
-    // Opens a window of this range. `next` is the state without this window.
+    // Opens a window of this range. `next` is the state to write, to which this function adds the
+    // window.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
@@ -897,7 +898,7 @@ private:
     }
 
     // Plans the start again if the tolerated difference of clocks has changed since the server read
-    // the state. The new plan uses the new extremes of this difference.
+    // the state. The new plan uses the smallest and the largest value that the difference has had.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());

@@ -1,4 +1,5 @@
-// Compares a database's entries with the server's ring. Plans which entries a use must add.
+// Compares a database's entries with the server's ring. Determines which entries a session must add
+// before it uses the type.
 
 #include "core/type/type_binding.h"
 

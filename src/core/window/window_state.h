@@ -8,8 +8,8 @@
 // promoted server, a server configured with these node ids, or this directory before its disk was
 // rolled back. The state does not show this. But each of these servers stopped before this server
 // started, and all clocks differ by less than the tolerated difference. So after a start, the
-// server opens no window until this difference has passed. This wait is the hold-off. The server
-// skips it if the state proves that no other server ran since the last stop (PlanStart).
+// server waits for as long as this difference before it opens a window. This wait is the hold-off.
+// The server skips it if the state proves that no other server ran since the last stop (PlanStart).
 
 #pragma once
 
@@ -119,7 +119,8 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
                              Second end) noexcept;
 
 // The ring `before` lacked a secret for seconds from `differs_from` on. Returns `differs_from`, or
-// 0 if `after` has a new secret that begins then. Only a coordinator knows whether it was missing.
+// 0 if `after` has a new secret that begins then. Only a coordinator knows whether this secret was
+// the missing one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 

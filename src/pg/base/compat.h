@@ -1,4 +1,4 @@
-// Hides the differences between PostgreSQL 15 and 19. No other file of src/pg tests PG_VERSION_NUM.
+// Hides the differences among PostgreSQL 15 to 19. No other file of src/pg tests PG_VERSION_NUM.
 
 #pragma once
 

@@ -31,14 +31,16 @@ randflake::SecretList secret_read_again();
 // servers share a fingerprint, they also share its secret and all earlier secrets. The functions
 // below need a resource owner. The postmaster has none.
 
-// Returns the fingerprints and times of the secrets in `list`, or of this server's secrets.
+// Returns the fingerprints and times of the secrets in `list`; without an argument, those of this
+// server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
 // Returns a fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// Returns the fingerprint; palloc'd. If it is not the first, adds "@" and its secret's Unix second.
+// Returns the fingerprint; palloc'd. If the record is not the first, adds "@" and the Unix second
+// at which its secret begins.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // Returns all fingerprints and times as one text for a coordinator; palloc'd.

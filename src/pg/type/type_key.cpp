@@ -13,7 +13,7 @@
 // CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
 // makes or inputs a value binds the database, if the role has EXECUTE on randflake_bind_secret()
 // and randflake_key_check has no entry of another secret. Before the session checks
-// randflake_key_check, it locks both tables against new entries.
+// randflake_key_check, it locks that table and randflake_key against new entries.
 //
 // In a bound database, any role may make or input a value under the second or a later secret. The
 // role's transaction adds the secret's entry if it sees none. So the tables may have an entry

@@ -1,4 +1,5 @@
-// Checks that a role may make a value of the type randflake, by input, a cast or randflake_lower().
+// Raises an error unless the current role may make values of the type randflake. A role makes them
+// by input, a cast or randflake_lower().
 //
 // Every role can read PostgreSQL's node trees. A constant in a node tree reveals the stored number.
 // So a role can decode an identifier if it can store the identifier as a constant of the type.

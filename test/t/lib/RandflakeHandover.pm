@@ -46,7 +46,7 @@ sub clocks_run {
 
 # --- identifiers -----------------------------------------------------------------------------
 
-# The script rolls back the transactions of two thirds of its identifiers.
+# The script rolls back the transactions in which it makes two thirds of its identifiers.
 my $script = <<'SQL';
 BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
 INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
@@ -99,7 +99,7 @@ sub copy_directory {
     close $out or die "could not write: $!";
 }
 
-# Makes the server start as a standby without a primary, which the test promotes later.
+# Makes the server start as a standby that has no primary. The test promotes it later.
 sub make_standby {
     my ($node) = @_;
     append_to_file($node->data_dir . '/standby.signal', '');

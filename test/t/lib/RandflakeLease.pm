@@ -205,7 +205,8 @@ sub load_on {
 # Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
 sub end_load {
     my ($fleet, $node) = @_;
-    # The SQL is an argument, because IPC::Run may die when it writes to a psql that cannot connect.
+    # Passes the SQL as an argument of psql, because IPC::Run may die when it writes to the standard
+    # input of a psql that cannot connect.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],

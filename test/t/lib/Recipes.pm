@@ -28,7 +28,7 @@ sub start_recipes {
     return $node;
 }
 
-# Starts a server that has this SQL in place of the library, for the following recipes.
+# Starts a server in which SQL functions replace the library, for the following recipes.
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
