@@ -8,7 +8,6 @@ say() {
     echo "$*" >&2
 }
 
-# Runs a command as the user of the server.
 as_server() {
     as_user "$server_user" "$@"
 }
@@ -115,7 +114,6 @@ time_queries() {
     done | sql -At -F, | awk -F, '$5 > 0' >>"$samples"
 }
 
-# transactions_per_second CLIENTS SCRIPT [pgbench option...]: runs pgbench and prints its rate.
 transactions_per_second() {
     local clients=$1 script=$2
     shift 2

@@ -11,7 +11,6 @@ GRANT SELECT ON coordinator_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
--- Sets the second in which the coordinator's extension was created.
 CREATE PROCEDURE made_at(second bigint) LANGUAGE sql AS $$
     SELECT setval('randflake_lease_takeover',
                   (1750000000 + second) << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
@@ -308,7 +307,6 @@ DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
--- Creates the extension again for the following tests.
 DROP PROCEDURE made_at(bigint), clock_shows(bigint);
 DROP FUNCTION acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);

@@ -86,7 +86,6 @@ SQL
             holder=$!
             lease_fill "$rows" 50000 "$places"
             lease_sample "$item and a snapshot kept" "$repetition"
-            # Ends the session that keeps the snapshot.
             value "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep\(3600'" >/dev/null
             wait $holder || true
         done <<'END'

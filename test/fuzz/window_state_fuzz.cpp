@@ -48,7 +48,6 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
               (plan.finding == Finding::kOwn && start.locked && lease.id > 0 &&
                lease.nodes.count == start.leased_nodes && lease.end <= kMaxEnd));
 
-    // The next write must not lower any written end.
     WindowState next = plan.state;
     if (opens_at == kMaxEnd)
         return;  // no window can open

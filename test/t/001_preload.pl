@@ -64,7 +64,6 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# A server with a secret and without a node id decodes, but does not generate.
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     my $label = 'no node id, ' . join(' ', sort keys %$settings);
     $node->stop;
@@ -83,7 +82,6 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# As in the README, the extensions exist before the operator configures the server.
 $node->stop;
 configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
 $node->start;

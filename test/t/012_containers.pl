@@ -69,7 +69,6 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
-    # Makes `make` treat all built files as up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));
@@ -95,7 +94,6 @@ SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        # Runs buildah without privileges and with an empty image store.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";

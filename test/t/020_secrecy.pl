@@ -113,7 +113,6 @@ for my $form ('setting', 'file') {
     }
     looks($form, $secret);
 
-    # Before the restart, the server neither uses nor shows a changed secret.
     my $probe = $node->safe_psql('postgres', $key_probe);
     for my $value ($other, 'malformed', substr($secret, 1), '') {
         my $log_start = -s $node->logfile;
@@ -147,7 +146,6 @@ for my $form ('setting', 'file') {
         q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
     finish_session($session);
 
-    # The server uses the other secret after the restart. The whole log shows neither secret.
     $node->restart;
     isnt($node->safe_psql('postgres', $key_probe), $probe, "$form: a restart takes the new secret");
     looks("$form, after a restart", $other);

@@ -40,7 +40,6 @@ is( $standby->safe_psql('postgres',
           . ' AND randflake_shard(id, 1) = 0'),
     1000, 'standby: text and shards work');
 
-# Promotes the standby while a transaction of this session is open.
 my $session = start_session($standby,
     q{SET randflake.max_wait = '1h'},
     q{DO $$ BEGIN

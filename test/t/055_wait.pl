@@ -68,7 +68,6 @@ clock_stands_at($node, $second + 0.9);
 like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
     'statement_timeout ends a wait');
 
-# A parallel worker waits, and the test cancels the statement of the worker's leader.
 my $force = $node->safe_psql('postgres',
     q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 $session = start_session($node, "SET $force = on", $wait);
@@ -104,7 +103,6 @@ all_distinct($node, 'SELECT id FROM made', 262148, 'nothing twice');
 my $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 1, 'they are of the next second');
 
-# A server that restarts in the same second opens its window in the next second.
 $node->stop;
 start_under_clock($node);
 for my $max_wait (0, 300) {

@@ -48,7 +48,6 @@ sub start_era {
     return @clients;
 }
 
-# The test decodes the identifiers of these eras later, while no client runs.
 my @eras;
 
 sub check_eras {
@@ -133,7 +132,6 @@ kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
 
-# Another backend crashes, and the restart ends the stopped backend.
 @clients = $history->start_clients($node, @kinds);
 wait_until_received(@clients);
 ($sleeper, my $victim) = client_backends($node);

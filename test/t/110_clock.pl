@@ -47,7 +47,6 @@ sub exhaust {
     $history->add_era($file);
 }
 
-# Checks that a call fails with this error when its wait ends.
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
@@ -173,7 +172,6 @@ generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
 
-# A jump of the clock does not end the hold-off for a copied state.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);

@@ -91,7 +91,6 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# Uses up all seconds up to the second that the session's slot has reached.
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);
@@ -145,7 +144,6 @@ cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
 $history->no_duplicates('clock steps');
 
-# A new secret must begin after the last identifier of every node range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);

@@ -185,7 +185,6 @@ for my $case (
     operations();
     set_fault($fault, $error);
 
-    # In the window's last second, the first call starts the write, which fails.
     clock_stands_at($node, $end + $epoch - 1);
     my $began = time;
     my @clients = $history->start_clients($node, 'single');

@@ -122,7 +122,6 @@ take_away("$folder/window");
 move("$base/window", "$folder/window");
 configure($node, %settings);
 
-# The postmaster writes the window file when it exits.
 $node->start;
 generates('before a FIFO comes');
 put('a FIFO', "$folder/window.new");

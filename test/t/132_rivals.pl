@@ -135,7 +135,6 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# Reloads the server, so that it announces itself at once instead of after up to 30 seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
@@ -197,7 +196,6 @@ SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint
 SQL
 announces($two, $leased, 'a lease of a node id is found, too');
 
-# A stop waits neither for the registry's answer nor for the next announcement.
 my $took;
 for (1 .. 3) {
     my $hung = postmaster_of($coordinator);

@@ -59,7 +59,6 @@ sub messages_since {
     return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
 }
 
-# Checks that a new primary holds off at its first call, and logs exactly these warnings.
 sub takes_over {
     my ($node, $test_name, @warnings) = @_;
     my $called = time;
@@ -137,7 +136,6 @@ takes_over($a, 'pg_rewind and promotion', $copied);
 
 # --- switchover ----------------------------------------------------------------------------------
 
-# Switches over to a server whose state comes from an earlier timeline.
 write_file($b->data_dir . '/postgresql.auto.conf', '');
 $b->enable_streaming($a);
 $b->{log_start} = -s $b->logfile;

@@ -190,7 +190,6 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A promoted server holds off from its promotion, even if it has recreated its shared memory since.
 handover(
     'promotion and a crash of a session',
     sub {

@@ -30,7 +30,6 @@ sub ids_go_on {
     pass($test_name);
 }
 
-# Only a renewed lease can be this long.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
@@ -107,7 +106,6 @@ ids_go_on('lease worker goes on, with another lease', $holders[0]);
 taken_over_while_stopped($holders[1], 'whole server', processes_of($holders[1]));
 ids_go_on('whole server goes on, with another lease', $holders[1]);
 
-# Stopped backends find another lease when they continue.
 my @backends = split /\n/, $holders[2]->safe_psql('postgres',
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
 kill 'STOP', @backends;

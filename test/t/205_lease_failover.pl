@@ -24,7 +24,6 @@ start_in_fleet($fleet, $second);
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
   join(',', map { $_->host } $first, $second), join(',', map { $_->port } $first, $second);
 
-# The standby receives this server's lease, but none of the later leases.
 my @known = start_holder($fleet, 'known', $coordinators);
 $first->wait_for_catchup($second, 'replay', $first->lsn('insert'));
 $second->stop;

@@ -135,7 +135,6 @@ $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) >
   or die 'the lease is not renewed';
 goes_on('renewed at once');
 
-# The process that asks the coordinator must end with its worker, even if the worker is killed.
 my $stopped = postmaster_of($coordinator);
 kill 'STOP', $stopped or die;
 $holder->reload;
@@ -234,7 +233,6 @@ kill 'CONT', $orphan;
 wait_until_gone($orphan);
 $holder->stop('immediate');
 end_load($fleet, $holder);
-# After the orphan has ended, the server gets the lock and continues with the last written lease.
 $holder->start;
 wait_for_lease($holder);
 $lease = lease_of($holder);

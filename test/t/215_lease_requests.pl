@@ -103,7 +103,6 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Leasing must work even if the extension is in another schema and each connection gets a warning.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -130,7 +129,6 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# Moves the server between two coordinators that grant the same node ids.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');

@@ -148,7 +148,6 @@ my $controls = join '', map { chr } 1 .. 31, 127;
 is( told_after(error_text("a${controls}b\xc2\x9bc\xe2\x82"), qr/: a/, 'control characters') =~ s/.*: //r,
     'a' . ('?' x 8) . '  ' . ('?' x 21) . '?b??c??', 'control characters: replaced');
 
-# Sends an overlong sequence, a surrogate and a code point beyond Unicode.
 is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, 'bad UTF-8') =~ s/.*: //r,
     'x??y???z????', 'bad UTF-8: replaced');
 for my $shift (0 .. 3) {
@@ -512,7 +511,6 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# The server ignores a renewal that is longer than requested, and asks for a new lease instead.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;

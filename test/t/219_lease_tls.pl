@@ -37,7 +37,6 @@ my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0,
     conf => "listen_addresses = '127.0.0.1'\nlog_connections = on\ninclude_if_exists = 'tls.conf'\n");
 
-# The coordinator uses this certificate after its next start or reload.
 sub has_certificate {
     my ($name) = @_;
     my $file = $coordinator->data_dir . '/tls.conf';

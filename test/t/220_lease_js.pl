@@ -11,7 +11,6 @@ use RandflakeLease;
 
 read_document('docs/leases-reference.md', 'test/t/220_lease_js.pl');
 
-# Leases are long, so that the program renews in time on any machine.
 $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');

@@ -33,7 +33,6 @@ for my $round (1 .. $rounds) {
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
     $coordinator->safe_psql('postgres', block('close'));
 
-    # While the pool is closed, a new server gets no lease, and existing leases stay valid.
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
     $newcomer->start;
     wait_for_status($newcomer, q{lease_error ~ 'could not lease node ids: the pool of node ids is closed'});
@@ -109,7 +108,6 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    # Uses up the free inode numbers below the old number.
     my @made;
     do {
         push @made, "$data/global/made" . @made;

@@ -114,7 +114,6 @@ $own->reload;
 $own->stop;
 start_under_clock($own);
 is_open($own, 'the next start is proven');
-# Moves the clock ahead by more than the tolerated hour, and then back.
 clock_offset($own, 7200);
 is_open($own, 'it generates by a clock that is ahead');
 clock_offset($own, 0);
@@ -179,7 +178,6 @@ is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "
 $own->safe_psql('hidden', 'DROP TABLE randflake_lease; ALTER TABLE away RENAME TO randflake_lease');
 is_open($own, 'the look is repeated by itself');
 
-# The first request for an identifier starts the search.
 restart_as($own, node_id => 0);
 my ($in, $out) = ("BEGIN; LOCK TABLE randflake_lease_pool;\n\\echo locked\n", '');
 my $locker = IPC::Run::start([ 'psql', '-XAtq', '-d', $own->connstr('hidden') ], '<', \$in, '>', \$out,

@@ -22,7 +22,6 @@ is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
-# This session locks the pool, so the holders' requests wait for it.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
@@ -40,7 +39,6 @@ $lock->query_safe('ROLLBACK');
 $lock->quit;
 wait_for_status($_, 'lease_error IS NULL') for @holders;
 
-# An attacker may know the lease's id, incarnation and end.
 my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
 SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1' ORDER BY lease_id DESC LIMIT 1
 SQL
@@ -60,7 +58,6 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # The attacker gains nothing by SET ROLE to a role whose members include the holder.
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
@@ -106,7 +103,6 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
 {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
-# A released node id becomes free after the lease's first second.
 $coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
   or die 'what was released is not free';
 $mine->query_safe($leases) for 1 .. 5;
@@ -172,7 +168,6 @@ is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'ot
     '  others can');
 # --- pool changes --------------------------------------------------------------------------------
 
-# A pool change waits for transactions that lease, and ends those that are older than 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');

@@ -36,7 +36,6 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 
 # --- the queries -----------------------------------------------------------------------------
 
-# Runs the queries of both files for postgres_exporter on a server that is also its own coordinator.
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
@@ -101,7 +100,6 @@ cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
 $holder->stop;
 $coordinator->stop;
 
-# Runs the queries on a server that does not preload the library.
 my $plain = new_server('plain', settings => {});
 $plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $plain->start;
@@ -125,7 +123,6 @@ is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) /
     'what a former secret owns is not counted as capacity');
 $rotated->stop;
 
-# A standby makes no identifiers, so these queries return no rows there.
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');

@@ -113,7 +113,6 @@ for my $me (0 .. 2) {
         0, "db$me has the rows of its shard and no others");
 }
 
-# The log of each server shows whether a search asked that server.
 for my $shard (0 .. 2) {
     my $id = $node->safe_psql('postgres',
         "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
@@ -135,7 +134,6 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM item WHERE id = (-9223372
     0, 'searches for rows of other servers work while one is down');
 $nodes[1]->start;
 
-# Searches a foreign table by keys of the type randflake, without and with the option `extensions`.
 $nodes[$_]->safe_psql('postgres', 'CREATE EXTENSION randflake_type') for 0, 1;
 $nodes[1]->safe_psql('postgres', <<'SQL');
 CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), body text);
@@ -156,7 +154,6 @@ run_block('extensions', 0);
 like(remote_sql($_), qr/WHERE \(\(id OPERATOR\(public\.=\) '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
 is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches;
 
-# Replicates one half of a shard to another server.
 run_block('publish_half', 2);
 my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;
 is( $node->safe_psql('postgres', 'SELECT lower FROM randflake_shard_ranges(6) WHERE shard = 5'),

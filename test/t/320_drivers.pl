@@ -12,7 +12,6 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# Changes a serial key to identifiers and back. Then pg_dump prints the same table as before.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
@@ -134,7 +133,6 @@ many = {next(ids) for _ in range(2500)}
 assert len(many) == 2500
 PYTHON
 }
-# SQLAlchemy reads the tables from the database and makes the same tables again.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy_recipe import engine
@@ -329,7 +327,6 @@ ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
                                          { 'customer' => Customer, 'purchase' => Purchase })
 raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
 
-# Note.first and Note.last must order rows by time.
 ActiveRecord::Schema.define do
   create_table(:note, id: :bigint, default: -> { 'randflake53_generate()' }, &:timestamps)
 end

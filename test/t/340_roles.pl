@@ -33,7 +33,6 @@ sub as_role {
 
 # --- privileges ------------------------------------------------------------------------------
 
-# Compares the privileges on each function and view with the table in docs/security.md.
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
 my @everybody = qw(ordinary monitor supporter reader);
 my %may = ((map { $_ => \@everybody }

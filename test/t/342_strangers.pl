@@ -55,7 +55,6 @@ sub finds_no_secret {
 
 # --- identifiers -------------------------------------------------------------------------------
 
-# Makes 20,000 identifiers in each of two seconds, and keeps their order.
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
@@ -76,7 +75,6 @@ cmp_ok(abs $order[$_], '<', 0.03, '  order: it is not in the ' . ('number', 'sha
 my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# If identifiers counted up, the greatest one would reveal how many there are.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
@@ -355,7 +353,6 @@ for my $way (sort keys %ways) {
     like(answer_to('stranger', @{ $ways{$way} }), qr/^42501 permission denied for type /, '  and without');
 }
 
-# A session checks USAGE again after the role or its privileges change.
 sub state_after {
     my ($session, $sql) = @_;
     return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0];
@@ -385,7 +382,6 @@ is(state_after($both, $_->[0]), $_->[1], "one session: $_->[0]")
   [ "PREPARE q AS SELECT t::randflake FROM texts; EXECUTE q; SET ROLE stranger; EXECUTE q", '42501' ];
 $both->quit;
 
-# A role without USAGE can still use existing values, column defaults, and other roles' views.
 my (undef, $out, $errors) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 INSERT INTO inbox (id) VALUES (NULL);
 INSERT INTO inbox (id) SELECT max(made) FROM inbox;

@@ -51,7 +51,6 @@ for my $user (@users) {
     seen_by($user, 'SELECT * FROM hostile.messages; DROP TABLE hostile.messages');
 }
 
-# If the text is huge, neither the error message nor the log contains a copy of it.
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 
@@ -71,7 +70,6 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-# Passes bytes that are not valid UTF-8.
 $node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');

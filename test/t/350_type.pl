@@ -28,7 +28,6 @@ is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node)
           . ' (SELECT randflake_node_id(id) AS node, count(*) AS n FROM made GROUP BY 1) AS m'),
     "$per_node $per_node 1000", '  with nothing left out');
 
-# Identifiers of both types take numbers from the same slots.
 my $left = $per_node - 1000;
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
@@ -43,7 +42,6 @@ $node->stop;
 
 # --- sessions together -----------------------------------------------------------------------
 
-# Although five sessions insert, all values of the type come from one slot.
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
@@ -55,7 +53,6 @@ is("@errors", '    ', 'five sessions insert');
 $made = fields_of($node, 'SELECT id::bigint FROM made');
 is("$made->{count} $made->{nodes}", '10000 700', '  in one slot');
 
-# Sessions and parallel workers make identifiers of both types with a single node id.
 $node->stop;
 configure($node, node_id => 900, node_count => 1, secret => random_secret(), max_wait => '1h');
 $node->start;

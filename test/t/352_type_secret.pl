@@ -92,7 +92,6 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# Even a session that has read values refuses to read them after another fingerprint arrives.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -232,7 +231,6 @@ like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerpri
     '  and a first use at the same time binds nothing');
 is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
 
-# If the secret matches, an unbound database accepts the tables of a dump in any order.
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
     unlink "$dumps/list";
@@ -255,7 +253,6 @@ for my $options ([], ['--jobs=2']) {
     is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  the fingerprint too');
 }
 
-# Binds the database to another secret with the two statements of the documentation.
 configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
 $node->restart;
 my ($bound) = $node->safe_psql('early', 'DELETE FROM randflake_key; SELECT randflake_bind_secret()');

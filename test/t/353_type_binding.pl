@@ -184,7 +184,6 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# While a query reads old values, another transaction adds a secret's first value.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;

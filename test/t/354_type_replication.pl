@@ -88,7 +88,6 @@ for my $format (sort keys %subscriber) {
     $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
 }
 
-# A publication of all tables includes the extension's tables.
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
@@ -122,7 +121,6 @@ is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole
     '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
 
-# The first row that arrives at an unbound subscriber binds the subscriber's database.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $forget);
@@ -133,7 +131,6 @@ for my $format (sort keys %subscriber) {
         '  and is there');
 }
 
-# Logical decoding works in an unbound database, and does not bind it.
 $publisher->safe_psql('whole', <<"SQL");
 SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
 BEGIN;
@@ -160,7 +157,6 @@ SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE da
 SQL
     "1\nt", 'logical decoding shows the identifier');
 
-# A subscriber with a wrong secret stops. With the right secret, it resumes where it stopped.
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;

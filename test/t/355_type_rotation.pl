@@ -21,7 +21,6 @@ for my $i (0, 1) {
     configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
     $node->start;
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
-    # Each server fills its own tables, and subscribes to the tables of the other server.
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
         $node->safe_psql('postgres',
             "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
@@ -115,7 +114,6 @@ SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-# The initial copy contains values of both secrets.
 for my $name (@names) {
     $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
 }

@@ -137,7 +137,6 @@ SQL
     $full->stop;
 }
 
-# This layout has two numbers per half second. Further calls wait, and fail after max_wait.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
@@ -158,7 +157,6 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# Each identifier is greater than the identifier before, even if separate statements make them.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;

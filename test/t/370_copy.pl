@@ -206,7 +206,6 @@ SQL
     }
 }
 
-# A default works for a role that may not use the schema of the function.
 $node->safe_psql('postgres', 'CREATE DATABASE schemas');
 $node->safe_psql('schemas', <<'SQL');
 CREATE SCHEMA hidden;

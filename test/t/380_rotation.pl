@@ -73,7 +73,6 @@ INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
 my $duration = 34;
-# A session prepares statements with identifiers before the change, and executes them after it.
 my ($found, $found_text) =
   split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
 my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
@@ -93,7 +92,6 @@ for my $node (@nodes) {
         IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
     push @clients, \%client;
 }
-# COPY reads rows throughout the change, in pieces of 64 kB.
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
         'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
@@ -244,7 +242,6 @@ FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_f
 SQL
 }
 
-# Only an ordinary role makes values in this database.
 my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
 is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,

@@ -198,7 +198,6 @@ $coordinator->stop;
 
 # --- a waiting session ---------------------------------------------------------------------------
 
-# A session uses up a second, and waits until the new secret has begun.
 my $waiting = new_server('waiting', settings => {});
 my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
 configure($waiting, %of_waiting);

@@ -149,7 +149,6 @@ is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
 
 # --- a withdrawn secret ---------------------------------------------------------------------------
 
-# Leases are long, so the next renewal is minutes away.
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
 configure_holder($first, lease_duration => '10min');
 $first->reload;

@@ -76,7 +76,6 @@ my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") 
 my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-# Checks that the server refuses identifiers of the missing secret, and reads values that it made.
 sub refuses {
     my ($node, $test_name) = @_;
     my $id = $ids[0];
@@ -142,7 +141,6 @@ write_secrets($lacking, @ring);
 $lacking->restart;
 reads($lacking, 'static, started with it');
 $lacking->stop;
-# Restores the backup of the server that leases node ids and lacks the secret.
 my $again = PostgreSQL::Test::Cluster->new('again');
 $again->init_from_backup($lacking, 'lacking');
 write_secrets($again, $secrets[0]);

@@ -89,7 +89,6 @@ sub is_restored {
     is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
         5001, '  the next identifier is another one');
 
-    # The coordinator must grant nothing before the latest end of restored leases.
     my $error = error_in($node, $database, <<'ACQUIRE');
 SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20,
                                '0123456789abcdef')

@@ -99,7 +99,6 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-# Checks that neither the owner nor a superuser can read or write values of the type.
 sub nothing_works {
     my ($database) = @_;
     my @works;
@@ -143,7 +142,6 @@ for my $case ([ 'as it comes', custom => [] ],
     nothing_works($database);
 }
 
-# Only the owner may add a fingerprint, so another role's restore fails.
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
 ok(!$succeeded, 'the restore of another role fails');
 like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');

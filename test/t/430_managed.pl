@@ -20,7 +20,6 @@ session_preload_libraries = 'auto_explain'
 auto_explain.log_nested_statements = on
 auto_explain.log_verbose = on
 CONF
-# The owner's default privileges must not give other roles access to the secret.
 $managed->safe_psql('app', 'CREATE ROLE mallory LOGIN');
 as_owner($managed, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC")
   for qw(TABLES SEQUENCES FUNCTIONS SCHEMAS);
@@ -45,7 +44,6 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# Encrypts many numbers in one call. The results must equal those of single calls.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -53,7 +51,6 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# Encodes 20,000 numbers from the whole range. Decodes the results and 20,000 random identifiers.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -66,7 +63,6 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# Compares 53-bit identifiers. Also compares masks with labels of 1-byte to 4-byte characters.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -220,7 +216,6 @@ $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->ma
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
-    # Resets the numbers, so that mallory's call must open a new second.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
@@ -231,7 +226,6 @@ for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake
     is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
 }
 
-# The server logs every statement and plan, but the log must not show the secret of the script.
 as_owner($managed, 'DROP SCHEMA randflake CASCADE');
 my $log = -s $managed->logfile;
 $managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';

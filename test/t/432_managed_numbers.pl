@@ -128,7 +128,6 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 # --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # An old snapshot shows the state before the node id changed, so randflake_generate() must fail.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -139,7 +138,6 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
 }
 error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
     '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
-# Moves the state ahead, as if the clock had been set back.
 as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
 error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
   for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));

@@ -81,7 +81,6 @@ is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh ta
 
 # --- a later version ------------------------------------------------------------------------------
 
-# One later version adds a column and a function. Another version changes the format of numbers.
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;
@@ -122,7 +121,6 @@ error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {},
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
-# Installs a later version while another session's call waits for the installation to commit.
 for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
     my ($name, $text, $out, $error) = @$case;
     my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);

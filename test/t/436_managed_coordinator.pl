@@ -173,7 +173,6 @@ end_load($fleet, $_) for @holders;
 all_is_well($fleet, $known, 'all of it', leased => 0);
 $_->stop for @holders;
 
-# Restores a dump. Then hides the server's system identifier, as some services do.
 my ($from, $to) = map { $standby->connstr($_) . ' user=owner' } qw(hour restored);
 command_ok([ 'sh', '-c', "pg_dump -n $schema '$from' | psql -Xqo /dev/null -v ON_ERROR_STOP=1 '$to'" ], 'the owner restores its dump');
 is($standby->safe_psql('restored', $_), $standby->safe_psql('hour', $_), '  which has all of ' . (/FROM (\w+)/)[0])

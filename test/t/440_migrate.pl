@@ -216,7 +216,6 @@ is_deeply(planned('made again'), [
 ok(@{ planned('application') } > 9, '  and the losses of programs');
 is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
 
-# These objects block the move until the SQL that the plan prints removes them.
 sql('plan', <<'SQL');
 CREATE DOMAIN number AS integer;
 CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
@@ -342,7 +341,6 @@ sub in_background {
     return $session;
 }
 
-# Kills the session that runs a step's statement, before the step ends.
 sub kill_within {
     my ($statement) = @_;
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
@@ -464,7 +462,6 @@ same_but_for_keys('online', 'bigint', 'without the tool');
 
 # --- Django ------------------------------------------------------------------------------------
 
-# Moves the tables of Django's applications. A program makes rows before and after the move.
 my $django = $node->basedir . '/django_recipe.py';
 append_to_file($django, <<'PYTHON');
 import sys

@@ -20,7 +20,6 @@ sub database {
 sub sql { my ($sql) = @_; return $node->safe_psql($db, $sql); }
 sub statements { my ($call) = @_; return split /\0/, sql("SELECT string_agg(s, chr(1) ORDER BY n) FROM $tool.$call WITH ORDINALITY AS t (s, n)") =~ tr/\1/\0/r; }
 
-# Runs statements one by one, and repeats each after a lock timeout. Returns the error.
 sub run {
     for my $statement (@_) {
         my ($status, $text, $left) = (1, '', 100);
@@ -155,7 +154,6 @@ for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
     is(as_mallory($content), $before, '  joins are the same');
 }
 
-# Code that PostgreSQL defers to the end of the transaction would run as the superuser.
 my ($t) = attacked('deferred');
 as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
 like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');
@@ -226,7 +224,6 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 
 # --- the shadow column -------------------------------------------------------------------------
 
-# After each statement, programs do the same work in the databases `still` and `moved`.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE

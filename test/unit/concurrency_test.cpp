@@ -29,7 +29,6 @@ void Dawdle(std::mt19937& random) {
         std::this_thread::yield();
 }
 
-// Runs work(thread, &reservations) in all threads at once. Returns all reservations, sorted.
 template <typename Work>
 Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;

@@ -49,7 +49,6 @@ struct Findings {
     size_t states = 0;
     size_t steps = 0;
 
-    // These fields measure coverage. A search that reaches nothing would also find no violation.
     std::array<uint64_t, kMaxSets> reserved{};  // per set, a bit for each raw number
     uint32_t outcomes = 0;                      // a bit for each Outcome
     uint32_t largest_reservation = 0;
@@ -59,7 +58,6 @@ struct Findings {
     bool sealed = false;
 };
 
-// explorer_test.cpp explores this core, and explorer_mutants_test.cpp explores broken cores.
 struct ShippedCore {
     template <typename... Args>
     static Reservation Reserve(Args&&... args) {
@@ -79,7 +77,6 @@ struct ShippedCore {
     }
 };
 
-// Gives ChangeWindow and SealWindow the cells of one layout's slots.
 struct CellsFrom {
     Cell operator()(uint32_t i) const { return {replay, first + static_cast<int>(i)}; }
 
@@ -199,7 +196,6 @@ private:
     }
 
     void BeginChangeOrSeal(const State& state) {
-        // A window begins with a length of one second. ExtendWindow advances its end.
         const bool may_change = !scenario_.ranges || WindowOf(state).closed();
         for (int first = 0; may_change && first + scenario_.slots <= scenario_.node_ids;
              first += scenario_.ranges ? scenario_.slots : 1)
@@ -247,7 +243,6 @@ private:
         search_.Visit(next);
     }
 
-    // Seals the window and gives back its unused seconds, which other servers may then use.
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
@@ -308,7 +303,6 @@ private:
         search_.Visit(next);
     }
 
-    // A crash ends all processes and clears shared memory. The explorer's own records remain.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;
@@ -333,7 +327,6 @@ private:
             Fail("a slot's word went back", next);
     }
 
-    // Checks the result of a call to Reserve right after the call has moved the slot's word.
     void CheckReservation(const Reservation& reservation, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(reservation.outcome);
         if (reservation.outcome != Outcome::kReserved) {

@@ -8,7 +8,6 @@
 namespace randflake::explorer {
 namespace {
 
-// Expects that the explorer's first violation begins with this text.
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
@@ -107,7 +106,6 @@ struct RangeEnteredAnywhere : ShippedCore {
     }
 };
 
-// Gives a new window to the slots of one layout only.
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {

@@ -88,7 +88,6 @@ public:
         return Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
     }
 
-    // Returns the cell's former value.
     uint64_t Store(int cell, uint64_t value) {
         return Widen(Perform(OperationKind::kStore, cell, Compact(value), nullptr).before);
     }

@@ -17,7 +17,6 @@ class Search {
     static_assert(std::has_unique_object_representations_v<State>, "states are compared as bytes");
 
 public:
-    // Adds the first state, or a state that is one step after the current state.
     void Visit(const State& state) {
         Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
         Add(arrival);

@@ -81,7 +81,6 @@ constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 
 const Case kCases[] = {
     // In this case, slots change their node ids. ChangeWindow refuses windows that start too early.
     {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
-    // ChangeWindow also refuses a node id that the layout cannot hold.
     {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
     {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
     {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
@@ -93,7 +92,6 @@ const Case kCases[] = {
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
     // A second has four ticks. Each tick has two numbers, one for each of two reservations.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
-    // Randflake's layout and another layout share one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
     // The second layout begins later, ends earlier and has only one node id.
     {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},

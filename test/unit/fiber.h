@@ -49,7 +49,6 @@ public:
         stack_->begun = false;
     }
 
-    // Runs the call to its next pause or to its end.
     void Resume() {
         Stack* stack = stack_.get();
         if (_setjmp(stack->outside) == 0) {

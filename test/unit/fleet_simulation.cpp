@@ -55,7 +55,6 @@ private:
     // The simulation starts at this second, so clocks can be behind without reaching second 0.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
-    // A server leases at most this many node ids.
     static constexpr uint32_t kLeasedNodes = 2;
 
     // A site has one coordinator. The operator lets this coordinator lease the node ids in `pool`.
@@ -96,7 +95,6 @@ private:
                               << (scenario_.changes_settings ? random_.Between(0, 2) : 0);
             longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
-            // With fewer node ids, a node id changes hands more often.
             static_nodes_ = SomeNodes(1, 2);
             if (random_.OneIn(2))
                 leases_one_in_ = 1000;
@@ -214,7 +212,6 @@ private:
         }
     }
 
-    // Runs one step of a process that generates no numbers.
     void StepOthers(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.stopping())
@@ -251,7 +248,6 @@ private:
             times_.push_back(LastFrom(servers_[i].file()));
     }
 
-    // Prints a line if the scenario is traced.
     struct Line {
         std::ostream* out;
         template <typename Value>
@@ -489,7 +485,6 @@ private:
             ReloadSecrets(&servers_[PickServer()]);
     }
 
-    // Returns whether all coordinators would accept this action.
     template <typename Act>
     bool AllWould(Act&& act) const {
         for (const Site& site : sites_) {
@@ -779,7 +774,6 @@ private:
 
     bool IsHost(const SimulatedServer& server) const { return sites_[0].host == server.role(); }
 
-    // Tells the coordinator in this server which node ids the server uses.
     void Serve(const SimulatedServer& server) {
         const Settings& settings = server.settings();
         for (Site& site : sites_)
@@ -927,7 +921,6 @@ private:
             HappenToDirectory(server);
     }
 
-    // Changes the data directory of a stopped server.
     void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
@@ -1045,7 +1038,6 @@ private:
         }
     }
 
-    // Runs an operator's transaction. Returns its result, or 0 if the coordinator refuses.
     template <typename Act>
     int64_t Manage(Site* site, Act&& act) {
         std::optional<int64_t> result;
@@ -1064,7 +1056,6 @@ private:
         });
     }
 
-    // Sets the coordinator's pool, and notes when the node ids that leave the pool become free.
     void Configure(Site* site, const std::optional<NodeRange>& pool, bool never_leased = false) {
         Coordinator::Change change{.never_leased = never_leased};
         change.closed = !pool.has_value();
@@ -1162,7 +1153,6 @@ private:
         return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
     }
 
-    // Creates a new coordinator in place of a lost or closed coordinator.
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost           ? *site->pool

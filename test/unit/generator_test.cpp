@@ -109,7 +109,6 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
     ExpectRefused(Outcome::kClockBeforeEpoch,
                   {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
-    // Reserve refuses a clock after the layout's last second, even if the window ends later.
     ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
                                             {w(120, 7, 5), INT64_MAX, kLast},
                                             {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
@@ -265,14 +264,11 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
-        // A layout with room for every node id up to 1023 has room for any window.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // Neither layout can hold 131072, the last of the three node ids.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 
-// A set has at most as many slots as its layout has node ids.
 TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_EQ(kRandflake.Slots(131072), 131072u);
     EXPECT_EQ(kRandflake53.Slots(255), 255u);

@@ -70,7 +70,6 @@ TEST(Layout, TicksThatDoNotTileSeconds) {
     EXPECT_FALSE((Layout{500, 20, 1, 1, 1000}.tiles_seconds()));
 }
 
-// Compares each window with every tick near it.
 TEST(Layout, TicksOfAWindow) {
     for (const int64_t unit : {1, 8, 125, 500, 1000})
         for (const int64_t ticks : {0, 1, -1, 657, -2500, 4000}) {

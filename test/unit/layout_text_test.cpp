@@ -60,7 +60,6 @@ TEST(LayoutText, Description) {
     EXPECT_EQ(layout.node_shift, 10);
     EXPECT_EQ(layout.sequence_shift, 0);
     EXPECT_TRUE(layout.time_first());
-    // Blanks do not matter, and the epoch may be at any position.
     EXPECT_EQ(Format(Parsed("epoch = 2017-12-21 ,\ttime= 38 : 1ms,node =15,sequence=10")),
               Format(layout));
     EXPECT_EQ(Format(Parsed("time=38:1ms,node=15,sequence=10,epoch=1513814400000")),
@@ -112,7 +111,6 @@ TEST(LayoutText, Epochs) {
 }
 
 TEST(LayoutText, Edges) {
-    // These layouts have the widest and the narrowest field of time.
     EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
     EXPECT_EQ(Parsed("time=1:1s, node=31, sequence=31, epoch=0").bits(), 63);
     EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:1000ms, epoch=0")),

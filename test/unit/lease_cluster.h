@@ -57,9 +57,7 @@ public:
     bool up() const { return up_; }
     const Coordinator& coordinator() const { return current_.coordinator; }
     size_t lost_transactions() const { return lost_transactions_; }
-    // Returns true until a replica, a backup or a new coordinator has taken over.
     bool knows_all() const { return knows_all_; }
-    // Returns whether the last successor had all transactions.
     bool missed_nothing() const { return missed_nothing_; }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
@@ -96,7 +94,6 @@ public:
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
         if (missed_nothing_) {
-            // The successor has all transactions of the former coordinator.
         } else if (restored) {
             current_ = backup_;
         } else {

@@ -17,7 +17,6 @@
 
 namespace randflake::simulation {
 
-// The model counts plain Unix seconds, as the SQL functions do.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
 // Returns a chain of one secret. A chain lists secrets, each with the second from which it is used.
@@ -137,7 +136,6 @@ public:
         int64_t longest, widest;
     };
 
-    // Creates the extension at `now` on the server with this identity.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
                 uint64_t identity, int64_t now)
         : layout_(layout), rules_(rules), pool_(pool) {
@@ -202,7 +200,6 @@ public:
     void Serve(const Static& nodes) { static_ = nodes; }
 
     Refusal refusal() const { return refusal_; }
-    // Returns whether the coordinator refused the last call because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }
 
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,

@@ -76,7 +76,6 @@ public:
         starts_.push_back({name, true});
         return static_cast<uint32_t>(starts_.size());
     }
-    // Records that the server has ended, and will not use the rest of its grants.
     void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
     int Grant(uint32_t server) {
@@ -151,7 +150,6 @@ public:
         });
     }
 
-    // Reports a lease that ends at `end`, later than its server requested.
     void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
     void Violated(const std::string& what) { Fail() << what; }
@@ -184,7 +182,6 @@ public:
         narrow_numbers_++;
     }
 
-    // Records that a server issues this identifier for a reserved number.
     void Issue(uint64_t raw, uint64_t id) {
         ids_.resize(used_.size());
         if (ids_[id] != 0)
@@ -212,7 +209,6 @@ public:
     }
     size_t issued() const { return issued_; }
 
-    // Returns the first violation, or an empty text.
     std::string violation() const {
         const std::string all = violations_.str();
         return all.substr(0, all.find('\n'));

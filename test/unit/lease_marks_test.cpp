@@ -50,7 +50,6 @@ struct History {
         Configure({});
     }
 
-    // Makes a call, and rolls it back if the coordinator refuses.
     template <typename Call>
     bool Do(Call&& call) {
         const Coordinator before = coordinator;

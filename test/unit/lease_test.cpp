@@ -210,7 +210,6 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
-    // The holder keeps its lease, whatever end the answer has and whatever the clock shows.
     EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());

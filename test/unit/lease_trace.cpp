@@ -125,7 +125,6 @@ public:
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
-        // In some traces another coordinator takes over before the first grant.
         if (random_.OneIn(4))
             TakeOver(random_.OneIn(2));
         ConfigurePool();
@@ -266,7 +265,6 @@ private:
             places_[place] = model_;
             return Put("save", true, argument);
         }
-        // In one of five cases, a former server returns.
         if (random_.OneIn(5))
             identity_ = former_[static_cast<size_t>(random_.Between(
                 0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
@@ -289,7 +287,6 @@ private:
         former_.push_back(identity_);
     }
 
-    // Gives static node ids to the coordinator's own server, or takes them away.
     void Serve() {
         const auto& pool = model_.pool();
         const int64_t first =
@@ -355,18 +352,15 @@ private:
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
-    // Returns the holder's incarnation or, in one of twenty cases, another incarnation.
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
     int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
-    // After a refusal or a release, two of three holders forget their lease.
     void MaybeForget(size_t holder) {
         if (!random_.OneIn(3))
             held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
     }
 
-    // Returns the coordinator's record of the lease, or null.
     const Coordinator::Lease* Known(const Held& held) const {
         for (const auto& lease : model_.leases())
             if (lease.lease_id == held.lease_id)
@@ -494,7 +488,6 @@ private:
             if (random_.OneIn(3))
                 Append(SomeFrom(), &chain);
         } else if (chain.count > 1 && random_.OneIn(12)) {
-            // Changes the second or the fingerprint of the last secret.
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
                 last.from = last.from + 1;
@@ -504,7 +497,6 @@ private:
         return chain;
     }
 
-    // Returns the fingerprint or, in one of twenty cases, malformed text.
     std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
         if (random_.OneIn(20))
             return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
@@ -664,7 +656,6 @@ private:
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
-    // Returns a new coordinator whose pool has the default settings.
     Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};

@@ -106,7 +106,6 @@ std::string ProblemOf(const Small& generations) {
 
 TEST(SecretRing, EveryNumberOfEverySmallRing) {
     std::mt19937_64 random(18);
-    // Tries every set of seconds that contains 0.
     for (uint32_t choice = 1; choice < 1u << kSeconds; choice += 2) {
         std::vector<uint32_t> from;
         for (uint32_t second = 0; second < kSeconds; second++)
@@ -207,7 +206,6 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
-// Checks that a ring gives a batch of numbers the same identifiers as single numbers.
 template <typename Ring>
 void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
                       std::mt19937_64& random) {

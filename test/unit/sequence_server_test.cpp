@@ -100,7 +100,6 @@ private:
         }
     }
 
-    // Configures a server with intact, restored or new sequences. All sessions begin again.
     void TakeOver() {
         if (!rules_.takes_over)
             return;
@@ -303,14 +302,12 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
-    // The margin has one number fewer than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
     // The first second after a start must be later than all seconds that need no proof.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Each of these cases breaks one limit for a server that takes over.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

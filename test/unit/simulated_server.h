@@ -109,7 +109,6 @@ public:
     // set_reaches_coordinator() decides whether a stop reaches the coordinator.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
-    // Sets the function that looks for coordinators in this server's databases.
     void LookBy(std::function<void(PoolLook*)> looks) { looks_ = std::move(looks); }
 
     void Start(const Settings& settings, const SecretRecords& secrets) {
@@ -122,7 +121,6 @@ public:
         InitShared();
     }
 
-    // Changes the tolerated difference of clocks, by a reload or before a start.
     void SetSkew(int64_t skew_ms) {
         skew_ms_ = skew_ms;
         if (running_)
@@ -170,7 +168,6 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
-    // Returns the settings under which the server opened its last window.
     const Settings& last_settings() const { return last_settings_; }
     NodeRange last_nodes() const { return last_settings_.nodes; }
     // Returns whether static node ids have an open window. While they have one, the server cannot
@@ -204,7 +201,6 @@ public:
         return (decided || right(secrets_)) && (!reloads() || right(file_));
     }
 
-    // Starts a session that reloads the secrets from this file.
     void ReloadSecrets(const SecretRecords& file) {
         if (!running_ || stopping_ || Session().fiber.busy())
             return;
@@ -219,7 +215,6 @@ public:
             StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // Runs one step of the session that reloads secrets or extends the window.
     void StepSession() {
         if (!Session().fiber.busy() && has_secrets() && !stopping_)
             Begin(Task::kExtend);
@@ -251,7 +246,6 @@ public:
         while (Looker().fiber.busy())
             Resume(&Looker());
     }
-    // Runs a whole call of a session while no other process runs.
     void Call() {
         Begin(&processes_[0], Task::kGenerate);
         while (processes_[0].fiber.busy())
@@ -453,7 +447,6 @@ public:
         Step();
         MayNotComeBack();
         const uint64_t former = std::exchange(former_mark_, *mark);
-        // If the server cannot write the run marker again, it must delete the marker.
         if (!Fails()) {
             machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
         } else if (!Fails()) {
@@ -1001,7 +994,6 @@ private:
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
 
-    // Tells the ledger of a new grant or renewal before the server writes it.
     void TellLedger(const Lease& held) {
         const bool other = held.id != known_.id || held.incarnation != known_.incarnation ||
                            held.asked_at_ms != known_.asked_at_ms || held.end != known_.end;
@@ -1035,7 +1027,6 @@ private:
             ledger_->TooLong(next.end.count);
     }
 
-    // Makes the lease worker do what it does between requests.
     void Follow() {
         Second used_until;
         if (core_.OpenLease(&used_until) != LeaseOpening::kUsed)
@@ -1081,7 +1072,6 @@ private:
                 role_};
     }
 
-    // Returns the ledger's entry for the lease's grant.
     int& GrantOf(const Lease& lease) {
         const bool known = lease.incarnation != Incarnation{};
         return ledger_->GrantOf(known ? lease.incarnation : Incarnation{{number_, 0}});
@@ -1234,13 +1224,11 @@ private:
         return leases || memory_.looked || memory_.proven ? Refused::kOther : Refused::kLook;
     }
 
-    // Records the tolerated clock difference, which determines when a closed window may open.
     void RecordSkew() {
         if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
             decided_skew_ = skew_;
     }
 
-    // Checks the next window of these node ids before ChangeWindow opens it.
     void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
         if (!checks_)
             return;

@@ -86,7 +86,6 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Both parsers read what FormatType writes. It writes no decimal number of fewer than 13 digits.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;

@@ -49,7 +49,6 @@ void Put(Bytes* bytes, uint64_t value, int length) {
         bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 
-// Corrects the checksum at the end of the bytes.
 Bytes Sealed(Bytes bytes) {
     bytes.resize(bytes.size() - 4);
     const uint32_t checksum = Crc32c(bytes, bytes.size());
@@ -249,7 +248,6 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
     EXPECT_EQ(ErrorOf(Sealed(leases)), StateError::kWrongContent) << "leases without a secret";
 }
 
-// Announces a window of one second that ends at `end`.
 void SetEnd(WindowState* state, const NodeRange& nodes, uint32_t end) {
     state->Announce(nodes, Window{end - 1, end});
 }
@@ -559,7 +557,6 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
          {StateError::kMissing, StateError::kLost, StateError::kWrongLength,
           StateError::kWrongMagic, StateError::kWrongVersion, StateError::kWrongChecksum,
           StateError::kWrongContent}) {
-        // PlanStart ignores the state that comes with an error.
         const StartPlan plan = PlanStart(error, Found(5000), kQuick);
         EXPECT_EQ(plan.finding,
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
@@ -723,7 +720,6 @@ SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }
 
-// Plans a reload of a server that uses the secrets kTwo and has announced all seconds before `end`.
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
     state.secrets = kTwo;
@@ -761,7 +757,6 @@ void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
     EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
     EXPECT_EQ(plan.secret, 2u);
     EXPECT_EQ(plan.earliest, earliest);
-    // If two secrets are too early, the plan names the first of them.
     tried.after.records[tried.after.count++] = {4, 5000};
     EXPECT_EQ(PlanFor(tried, end).secret, 2u);
 }

@@ -203,7 +203,6 @@ SQL
     return \%fields;
 }
 
-# Checks that the query returns this many distinct identifiers.
 sub all_distinct {
     my ($node, $query, $count, $test_name) = @_;
     is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
@@ -275,7 +274,6 @@ sub clock_runs_from {
     sleep 0.02;
 }
 
-# Stops the server's clock at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
     set_clock($node, $time, 1);

@@ -52,7 +52,6 @@ sub differences {
     return grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects;
 }
 
-# Checks that two hashes of definitions are equal.
 sub same_definitions {
     my ($got, $expected, $test_name) = @_;
     my @different = differences($got, $expected);

@@ -78,7 +78,6 @@ sub wait_until_received {
     }
 }
 
-# Returns the process ids of the clients' backends.
 sub client_backends {
     my ($node) = @_;
     return split /\n/, $node->safe_psql('postgres',
@@ -92,7 +91,6 @@ sub finish_clients {
     return map { $_->{received} } @clients;
 }
 
-# Ends the clients while their server keeps running.
 sub end_clients {
     my ($node, @clients) = @_;
     $node->safe_psql('postgres',
