@@ -2,9 +2,9 @@
 //
 // An answer is a grant only if it has the expected form and shows that the coordinator committed:
 //
-//   - Each request is one statement, which ends the exchange. The coordinator sends the row,
-//     commits, and then reports that it is ready, without waiting for the holder. So the row counts
-//     only after this report. If the report shows an open transaction, there was no commit.
+//   - Each request is one statement. The coordinator sends the row, commits, and then reports that
+//     it is ready, without waiting for the holder. So the row counts only after this report. If the
+//     report shows an open transaction, there was no commit.
 //   - A broken connection, an error, or an answer of another form is no grant.
 //   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
 //     standby, the coordinator commits locally and warns. A failover may lose such a commit.
@@ -98,8 +98,8 @@ public:
         return values_[column];
     }
 
-    // tells_of_secrets() is true if the answer compares the secrets. differs_from() is the start of
-    // the first secret that the holder lacks, or 0 if it lacks none.
+    // tells_of_secrets() is true if the answer compares the secrets. differs_from() is the second
+    // at which the first secret that the holder lacks begins, or 0 if it lacks none.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

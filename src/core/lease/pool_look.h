@@ -1,4 +1,5 @@
-// Computes when a server may use its static node ids, if coordinators in its databases leased them.
+// Computes when a server may use its static node ids, if coordinators in its databases have leased
+// them out.
 //
 // A coordinator never leases or renews the static node ids of its own server. But if the server is
 // a promoted standby or a copy, or if its settings changed, a coordinator may have leased them

@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// AddSecrets publishes the new ring under the lock. So a window that is announced after the ring is
-// also published after the ring. A process reads the ring after it reserves a number. So it
-// encrypts the numbers of such a window under the new ring.
+// AddSecrets publishes the new ring under the lock, so every later window opens after that. A
+// process reads the ring after it reserves a number. So it encrypts the numbers of later windows
+// under the new ring.
 
 #pragma once
 
@@ -158,7 +158,8 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. earliest[i] is the first second at which the slots
-    // allow a window of range i. An open window's range uses Window::earliest() instead.
+    // allow a window of range i. While the window of a range is open, Window::earliest() counts
+    // instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -200,7 +201,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with the SlotSets of all layouts.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // Return the tolerated difference of clocks, and its extremes since the postmaster's start.
+    // Return the tolerated difference of clocks, and its least and greatest value since the start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * If the write fails, reports this and returns false.
@@ -305,8 +306,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // If another server starts after this stop, it holds off for the tolerance that is set now
-        // or later. So the proof ignores tolerances that were set earlier in this run.
+        // A server that starts after this stop holds off by the tolerance of its own time. So the
+        // proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);

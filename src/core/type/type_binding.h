@@ -14,8 +14,8 @@
 // second, and decode identifiers of earlier seconds in the same way. So the server accepts only
 // values of these seconds. Values that stand for a second belong to the first generation.
 //
-// If an identifier's generation starts after all times that clocks within the tolerated difference
-// can show, no server can have made the identifier. So the server refuses it as input.
+// If an identifier's generation starts later than any clock within the tolerated difference can
+// show, no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 
@@ -107,7 +107,8 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Returns the next step of a use. Ignores `value` if the use does not concern one particular value.
+// Returns the next step of a session that uses the type. Ignores `value` if the use does not
+// concern one particular value.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 

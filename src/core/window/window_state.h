@@ -67,7 +67,7 @@ struct WrittenEnd {
 };
 
 // Distinguishes a file from its copies: a copy has another inode or birth time. A restart of the
-// machine can change device numbers, so they count only if there are no birth times.
+// machine can change device numbers, so they count only on file systems without birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -163,7 +163,8 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The tolerated difference of clocks is a setting that can change. SkewRange holds its extremes.
+// The tolerated difference of clocks is a setting that can change. SkewRange holds its least and
+// greatest value.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -181,7 +182,7 @@ struct SkewRange {
 inline constexpr Seconds kWindowSeconds = 3;
 
 // A state has the written ends of up to this many ranges. The range in use comes first. If a
-// directory has used more ranges, the last two ranges outside the configuration become one.
+// directory has used more ranges, the last two ranges that are not configured merge into one.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
