@@ -108,9 +108,10 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Returns false if the connection string is invalid. It overrides earlier parameters, and later
-// parameters override it. Messages quote neither the string nor libpq's error, because both can
-// show a password: if a URI's password contains / or @, libpq takes part of it for port or host.
+// Returns false if the connection string is invalid. The string overrides earlier parameters, and
+// later parameters override it. Messages quote neither the string nor libpq's error, because both
+// can show a password: if a URI's password contains / or @, libpq takes part of it for port or
+// host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});

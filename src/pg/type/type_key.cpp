@@ -458,7 +458,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// Returns the entries of all secrets that have begun, oldest first. Future ones may change.
+// Returns the entries of all secrets that have begun, oldest first. Later secrets may still change.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
