@@ -3,8 +3,9 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# results.csv contains the median and quartiles of an item's samples and of their ratios to the base
-# item. Each ratio compares samples of one repetition, so the machine's speed does not affect it.
+# For each item, results.csv contains the median and quartiles of its samples, and of its ratios to
+# the base item. Each ratio compares two samples of one repetition, so the machine's speed does not
+# affect it.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

@@ -34,7 +34,8 @@ function print_metric(group,    i, item, ratio_to, one_unit) {
                quartiles[group, item], ratio_to == "" ? "" : " " ratio[group, item] " |"
     }
 }
-# Prints columns 1 .. n. `heading` contains the heading of each column, and `column` its group.
+# Prints columns 1 .. n. For each column, `heading` contains the heading, and `column` contains the
+# group.
 function print_columns(corner, n,    i, j, item, same, line) {
     same = 1
     for (j = 2; j <= n; j++)

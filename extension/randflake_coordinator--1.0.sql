@@ -65,8 +65,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
 -- the largest number of node ids that leases in force had at one time. These also count as in use:
 --
--- - chunks that open transactions have locked. If such a transaction removed leases and rolls back,
---   a later grant frees their slots: every 64th grant examines the next 64 node ids
+-- - chunks that are locked by open transactions. If such a transaction removed leases and rolls
+--   back, a later grant frees their slots: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
 -- - earlier leases that no holder has renewed, for a day after a takeover.
@@ -159,7 +159,8 @@ CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
 'coordinator: until this Unix millisecond other sessions leave the pool to a change that has waited too long';
 
--- A dump omits this table, because a restored coordinator grants nothing at first.
+-- A dump omits this table. A restored coordinator grants nothing at first, so it needs no old
+-- counts.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY, -- name of the role
     minute bigint NOT NULL, -- minute of its last grant, since 1970

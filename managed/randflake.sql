@@ -35,15 +35,16 @@
 --    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
 --    not, the session waits for the clock. After such a wait, a used second can be opened again
 --    only if a crash loses the position of that second and the clock steps back during the crash.
--- 5. After a crash, no session uses an earlier number: `numbers` is 0 or belongs to another life.
+-- 5. After a crash, no session uses a number from before the crash, because `numbers` is then 0 or
+--    belongs to another life.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
---    takes over a node id with an unknown past begins 64 seconds ahead of the clock, and first
---    waits 4 seconds. This is safe if the new server's clock is less than 4 seconds behind the
---    former server's clock. The past is unknown on a promoted standby. Even a synchronous standby
---    may lack the last positions, because only the session that moves a position waits until the
---    standby has that position. The past is also unknown if randflake_configure() gets a node id,
---    makes sequences, or finds that the server, database or timeline has changed. If the secret is
---    new, no node id has a past.
+--    takes over a node id with an unknown past begins with the second 64 seconds ahead of its
+--    clock, and waits 4 seconds until that second is only 60 seconds ahead. This is safe if the new
+--    server's clock is less than 4 seconds behind the former server's clock. The past is unknown on
+--    a promoted standby. Even a synchronous standby may lack the last positions, because only the
+--    session that moves a position waits until the standby has that position. The past is also
+--    unknown if randflake_configure() gets a node id, makes sequences, or finds that the server,
+--    database or timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If

@@ -363,9 +363,10 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. KEY replaces
--- each given column ("table.number"), OTHER for any other column, and CONST for any constant. A
--- UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1", ":resno 3/1".
+-- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
+-- replaces each given column ("table.number"), OTHER replaces any other column, and CONST replaces
+-- any constant. A UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1",
+-- ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1285,7 +1286,8 @@ $$;
 
 -- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in order
 -- of name: the program's triggers, then those of references, then those of keys. Triggers of keys
--- look for reserved shadows. Column p is the key r or refers to r. The key has these objects:
+-- look for reserved shadows. Column p either refers to the key r or is the key itself, and then p =
+-- r. The key has these objects:
 --   _kept     has shadows of numbers whose row left, or that a deferred reference used first
 --   _find     returns a number's shadow from its row or from _kept, even if the table is renamed
 --   _shadow   calls _find, and reserves a shadow in _kept if the number has none
@@ -1470,8 +1472,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on columns that the script moves. `built` names the index on shadows until
--- step 7. `parent` is the partitioned index above a partition's index. Step 7 makes it from these.
+-- Returns the indexes on columns that the script moves. Until step 7, `built` is the name of the
+-- index on the shadow columns. `parent` is the partitioned index above a partition's index. Step 7
+-- makes it from these.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

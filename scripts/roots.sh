@@ -16,8 +16,8 @@ declare -rA suites_of=(
 majors=$(printf '%s\n' "${!suites_of[@]}" | sort -n)
 oldest=${majors%%$'\n'*}
 
-# bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root with this machine's mirror and proxy for
-# apt. Commas separate PACKAGES.
+# bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root directory of Debian, in which apt uses
+# this machine's mirror and proxy. Commas separate PACKAGES.
 bootstrap() {
     local suite parts source mirror proxy options lines=()
     install_packages mmdebstrap iproute2

@@ -5,9 +5,10 @@
 #   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
-# NAME may include the directory and the suffix. PG_CONFIG names the server (default: pg_config in
-# PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer: eight test files run at
-# a time, because most spend their time waiting. VECTOR_PATH sets randflake.vector_path.
+# NAME may include the directory and the suffix. PG_CONFIG selects the PostgreSQL installation
+# (default: pg_config in PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer:
+# eight test files run at a time, because most spend their time waiting. VECTOR_PATH sets
+# randflake.vector_path.
 #
 # A server refuses to run as root. As root, this script runs the tests as the user postgres, or as
 # nobody if postgres does not exist. They run in a temporary directory, which stays if a test fails.

@@ -3,7 +3,7 @@
 # Measures processor time, because it depends less on other load than elapsed time does.
 
 # The last secret is in use, and the earlier secrets cover the whole time since the epoch. This is
-# the worst case: with no other secrets do servers skip more numbers.
+# the worst case, in which servers skip the most numbers.
 secret_lines() {
     printf '%s\n' '00112233445566778899aabbccddeeff' '10112233445566778899aabbccddeeff from 2025-06-01T00:00:00Z' \
         '20112233445566778899aabbccddeeff from 2026-01-01T00:00:00Z' \

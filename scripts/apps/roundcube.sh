@@ -8,7 +8,8 @@
 #
 # These points need attention. Each point names the page that describes it.
 #   Roundcube takes a new key from currval() of a sequence (docs/drivers.md, "Move existing keys").
-#   The function intval() misreads typed keys (docs/migrating.md, "Check an existing application").
+#   The function intval() misreads keys of the type randflake (docs/migrating.md, "Check an existing
+#   application").
 
 set -euo pipefail
 export PGHOST=localhost PGPORT=${PGPORT:-5432} PGUSER=postgres PGDATABASE=randflake_roundcube

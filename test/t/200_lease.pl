@@ -113,8 +113,8 @@ taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2
 kill 'CONT', @backends;
 ids_go_on('stopped backends go on, with another lease', $holders[2]);
 
-# Terminates the worker alone, by a signal to its process group, as the postmaster would. This
-# worker gives the lease back, and the next worker takes another lease.
+# Terminates only the worker. Like the postmaster, signals the worker's process group. This worker
+# gives the lease back, and the next worker takes another lease.
 my $lease = status_of($holders[2], 'lease_id');
 my $worker = lease_worker_of($holders[2]);
 sleep 0.0005 while kill 'TERM', -$worker;

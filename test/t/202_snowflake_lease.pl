@@ -1,5 +1,6 @@
 # Makes Snowflake identifiers under leased node ids. Checks that a new lease changes the node ids of
-# randflake and Snowflake identifiers, and that neither uses the seconds that the server gives back.
+# randflake and Snowflake identifiers, and that no identifier has a second that the server gives
+# back.
 
 use Randflake;
 use RandflakeLease;

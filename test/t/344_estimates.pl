@@ -1,4 +1,5 @@
-# Checks that estimates for values of type randflake equal those for bigints in the same order.
+# Checks that the planner's estimates for the type randflake equal those for bigints that sort
+# alike.
 
 use Randflake;
 

@@ -43,7 +43,7 @@ struct Operation {
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators declare that a failover lost nothing only after a failover that lost nothing.
+    // Operators declare that a failover lost nothing only if that is true.
     bool says_what_is = true;
     // Operators take static node ids out of the pool before the coordinator's server gives them up.
     bool takes_own_nodes_out = true;

@@ -66,7 +66,7 @@ TEST(LayoutText, Description) {
               Format(layout));
 }
 
-// An identifier contains its fields in the order of the text.
+// An identifier has its fields in the same order as the layout's text.
 TEST(LayoutText, EveryOrder) {
     const char* fields[] = {"time=30:1s", "node=17", "sequence=10"};
     for (const auto& [a, b, c] :

@@ -304,7 +304,8 @@ public:
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // A holder that lacks a secret keeps the lease until it ends, and may load the secret.
+        // A holder that lacks a secret keeps the lease until the lease ends, and can load the
+        // secret meanwhile.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);

@@ -9,7 +9,7 @@
 
 using namespace randflake::sequence_server;
 
-// Moves the position as a session does that runs alone. Returns false if the session must wait.
+// Moves the position like a session that runs alone. Returns false if the session must wait.
 static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
                  Position& position) {
     for (bool patient = true;;) {

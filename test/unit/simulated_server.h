@@ -105,8 +105,8 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
-    // After BeCalm(), no operation fails and no process pauses at random, and
-    // set_reaches_coordinator() decides whether a stop reaches the coordinator.
+    // After BeCalm(), no operation fails at random and no process pauses at random. Then
+    // set_reaches_coordinator() decides whether a stopping server reaches the coordinator.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
     void LookBy(std::function<void(PoolLook*)> looks) { looks_ = std::move(looks); }
@@ -1156,7 +1156,8 @@ private:
         return why;
     }
 
-    // If a session gets no number after it tried to get a window for this slot, counts the cause.
+    // A session tried to get a window for this slot. If it still gets no number, the judge counts
+    // the cause.
     void Judge(const Word& slot) {
         const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
                                                 Window::FromWord(words_[kWindow].value), 1)

@@ -8,8 +8,9 @@
 //   Domains of any size: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002
 //   10 rounds: Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004
 //
-// SipHash hashes the round's number and one half. Without the round's number, all even rounds would
-// be the same function, and so would all odd rounds. Slide attacks exploit such a repetition.
+// In each round, SipHash hashes the round's number and one of the two halves. Without the round's
+// number, all even rounds would be the same function, and so would all odd rounds. Slide attacks
+// exploit such a repetition.
 
 #pragma once
 

@@ -3,9 +3,10 @@
 //
 // A coordinator never leases or renews the static node ids of its own server. But if the server is
 // a promoted standby or a copy, or if its settings changed, a coordinator may have leased them
-// before the start. Unless PlanStart rules this out, a worker looks for coordinators in every
-// database once. A range opens only after the end of the last lease of its node ids. If the range
-// overlaps a coordinator's pool, it also waits for the coordinator's mark (MarkOf).
+// before the start. Unless PlanStart proves that no coordinator leased them, a worker looks for
+// coordinators in every database once. A range opens only after the end of the last lease of its
+// node ids. If the range overlaps a coordinator's pool, it also waits for the coordinator's mark
+// (MarkOf).
 
 #pragma once
 

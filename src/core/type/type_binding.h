@@ -112,8 +112,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns a second. A session can use values of seconds before the returned second without reading
-// the tables again, as long as the ring and the tables stay unchanged.
+// Returns a second. As long as the ring and the tables stay unchanged, a session can use all values
+// of earlier seconds without reading the tables again.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

@@ -228,9 +228,9 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Opens the window `next`. In every set, the slots get the node ids first_node, first_node + 1, ...
 // If a set's layout cannot hold the window and all node ids, its slots become empty. If no layout
-// can hold them, or if `next` starts before earliest(), closes the window and returns false. Only
-// one process may call this at a time. No second of `next` may have been used with these node ids
-// before.
+// can hold them, or if `next` starts before earliest(), closes the open window and returns false.
+// Only one process may call this at a time. No second of `next` may have been used with these node
+// ids before.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

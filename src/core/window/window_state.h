@@ -290,7 +290,7 @@ struct WindowState {
 
     // Sets ends[0] to the window's end. The caller writes the state before it opens the window of
     // these node ids or moves its end. A new window must not begin before a written end of its node
-    // ids. `configured` are the server's ranges. Their ends never merge.
+    // ids. `configured` contains the server's configured ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -388,8 +388,8 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// Returns the `copied_at` of the state that a server writes after it starts at `now` in the
-// directory `own` and reads the state `found`.
+// A server starts at `now` in the directory `own` and reads the state `found`. Returns the
+// `copied_at` of the state that it then writes.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -415,8 +415,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // - Less than the tolerated difference has passed since the stop, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
-// The tolerated difference can change. The proof uses the smallest of the value at the stop and all
-// later values. The hold-off uses the largest value of the stopped run and of this run.
+// The tolerated difference can change. The proof uses the smallest value since the stop, and the
+// value at the stop counts. The hold-off uses the largest value of the stopped run and of this run.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,

@@ -17,5 +17,6 @@
 // Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
-// Raises the ERROR of result_row for a function that calls InitMaterializedSRF instead.
+// Raises the same ERROR as result_row. Functions that call InitMaterializedSRF instead of
+// result_row use this.
 void require_columns(TupleDesc row, int columns);

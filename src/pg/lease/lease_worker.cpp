@@ -274,7 +274,8 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Reports new secrets at once, so that problems appear before the secrets begin.
+        // Reports new secrets to the coordinator at once, so that problems appear before the
+        // secrets begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

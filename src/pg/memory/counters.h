@@ -26,7 +26,7 @@ struct Counters {
     alignas(64) std::atomic<int64> latest_tick;
 };
 
-// After reserving numbers in a slot, call the function of the numbers' family.
+// Each family of numbers has one of these functions. Call it after reserving numbers in a slot.
 void count_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_snowflake_reservation(Slot& slot, const randflake::Reservation& reservation);
 void count_53_reservation(Slot& slot, const randflake::Reservation& reservation);

@@ -44,7 +44,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
 }
 
 // Returns whether the next start is likely to have a node id. If a changed node id awaits a
-// restart, its value is unknown. The function then assumes the opposite of the current state.
+// restart, its value is unknown. The function then assumes that the restart gives the server a node
+// id if it has none, and otherwise removes it.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

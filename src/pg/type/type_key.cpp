@@ -4,11 +4,11 @@
 // may have. PlanBinding (core/type/type_binding.h) decides which entries a use of the type needs.
 //
 // If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
-// beside this server's entry. The entry stays there, so that no session can read values of the
-// type. The dump has the entry in a second table too, randflake_key_check, whose constraint refuses
-// the entry. So the restore fails. If the operator adds the secret later, the restored values are
-// still wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has
-// the secret at the restore, a trigger copies the entry to randflake_key_check.
+// beside this server's entry. While the entry is there, no session can read values of the type. The
+// dump has the entry in a second table too, randflake_key_check, whose constraint refuses the
+// entry. So the restore fails. If the operator adds the secret later, the restored values are still
+// wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has the
+// secret at the restore, a trigger copies the entry to randflake_key_check.
 //
 // CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
 // makes or inputs a value binds the database, if the role has EXECUTE on randflake_bind_secret()

@@ -210,8 +210,8 @@ SQL
 }
 
 # Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
-# times if the calls succeed, or 5000 times if they fail. It reports by how many bytes memory
-# contexts and the process grow. Arguments depend on the loop's counter, so that PostgreSQL computes
+# times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
+# and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
 # no call in advance. It calls a function in a language other than C only 200 times, because the
 # language manages memory.
 sub memory_of_loops {
