@@ -1,9 +1,9 @@
 \echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
--- This script qualifies every name that could be overloaded, as randflake--1.0.sql says. Another
--- role could create a function with the same name and an extra argument that has a default. Then
--- PostgreSQL would refuse each call as ambiguous. So the first argument of each internal function
--- has a type that other roles may not use.
+-- This script qualifies every name that could be overloaded. randflake--1.0.sql gives the reason.
+-- Another role could create a function with the same name and an extra argument that has a default.
+-- Then PostgreSQL would refuse each call as ambiguous. So the first argument of each internal
+-- function has a type that other roles may not use.
 
 CREATE TYPE randflake_lease_internal AS ENUM ();
 COMMENT ON TYPE randflake_lease_internal IS
@@ -69,7 +69,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   back, a later grant frees their slots: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
--- - earlier leases that no holder has renewed, for a day after a takeover.
+-- - for a day after a takeover, earlier leases that no holder has renewed.
 --
 -- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
 -- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.

@@ -1,6 +1,6 @@
 \echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
 
--- This script qualifies every name that could be overloaded, as randflake--1.0.sql says.
+-- This script qualifies every name that could be overloaded. randflake--1.0.sql gives the reason.
 --
 -- Another role could create a function of the same name with one more argument that has a default.
 -- PostgreSQL would then refuse each call as ambiguous. So internal functions take an argument of a

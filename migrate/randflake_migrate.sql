@@ -11,10 +11,11 @@
 -- How the script finds columns and objects
 --
 -- moving() returns the columns that move: generated keys, and columns that refer to them by foreign
--- keys. Tables that foreign keys connect form a group, named after its first table. hanging() finds
--- what depends on these columns, even through views and functions. "kept" means that PostgreSQL
--- keeps an object through ALTER COLUMN TYPE. "made again" means that the move drops an object and
--- creates it with the SQL that PostgreSQL prints for it. Any other object is a blocker.
+-- keys. A group consists of tables that are connected by foreign keys. Its name is that of its
+-- first table. hanging() finds what depends on the columns that move, even through views and
+-- functions. "kept" means that PostgreSQL keeps an object through ALTER COLUMN TYPE. "made again"
+-- means that the move drops an object and creates it with the SQL that PostgreSQL prints for it.
+-- Any other object is a blocker.
 --
 -- How start() exchanges columns while programs write
 --
@@ -1269,7 +1270,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of a column's object that follow() makes, or the name of the shadow's check.
+-- Returns the name of an object that follow() makes for a column, or of the check on its shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1445,7 +1446,7 @@ BEGIN
 END
 $$;
 
--- Returns a list of columns, and a second list, in which shadows replace the columns that have one.
+-- Returns two lists of columns. In `shadows`, the shadow replaces each column that has a shadow.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)

@@ -4,12 +4,15 @@
 #   scripts/sentences.pl 60             60 sentences of this commit, drawn at random
 #   scripts/sentences.pl FILE...        all sentences of these files
 #
-# The first eight digits of the commit are the seed of the draw. « and » enclose the sentence. The
-# line of code after a comment is printed below it. Tables, headings and code are left out.
+# The first eight digits of the commit are the seed of the draw. « and » enclose the sentence.
+# Before a list item stands the sentence that introduces the list, and below a comment the line of
+# code after it. Tables, headings and code are left out.
 
 use strict;
 use warnings;
 use List::Util qw(shuffle);
+
+my $between = qr/(?<=[.?!])["\)]?\s+(?=[A-Z`"*\[(])/;    # sentences
 
 # Returns the paragraphs of a file, each with its first line's number, its text, and the code below.
 sub paragraphs {
@@ -29,9 +32,14 @@ sub paragraphs {
             next;
         }
         ($continues, $item) = (0, 1) if $text =~ s/^\s*(?:[-*]|\d+\.) +//;
-        push @found, { line => $n + 1, text => '' } if !$continues;
+        push @found, { line => $n + 1, text => '', item => $item } if !$continues;
         $found[-1]{text} .= ($continues ? ' ' : '') . ($text =~ s/^\s+//r);
         $continues = 1;
+    }
+    my $lead;
+    for my $paragraph (@found) {
+        $lead = $paragraph->{text} =~ /:$/ && (split $between, $paragraph->{text})[-1] if !$paragraph->{item};
+        $paragraph->{lead} = $lead;
     }
     return @found;
 }
@@ -41,9 +49,10 @@ my @files = @ARGV ? @ARGV : grep { /\.(?:md|h|cpp|c|js|sql|pl|pm|sh)$/ && -f } s
 my @sentences;
 for my $file (@files) {
     for my $paragraph (paragraphs($file)) {
-        my @parts = split /(?<=[.?!])["\)]?\s+(?=[A-Z`"*\[(])/, $paragraph->{text};
+        my @parts = split $between, $paragraph->{text};
         for my $i (grep { ($parts[$_] =~ tr/ //) >= 2 } 0 .. $#parts) {
             my $text = join ' ', @parts[ 0 .. $i - 1 ], "«$parts[$i]»", @parts[ $i + 1 .. $#parts ];
+            $text = "$paragraph->{lead} - $text" if $paragraph->{item} && $paragraph->{lead};
             push @sentences, "$file:$paragraph->{line}\n   $text\n" . ($paragraph->{below} ? "   | $paragraph->{below}\n" : '');
         }
     }
