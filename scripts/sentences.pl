@@ -21,6 +21,7 @@ sub paragraphs {
     my @lines = map { s/\s+$//r } <$in>;
     my $sign = $file =~ /\.(?:h|cpp|c|js)$/ ? '//' : $file =~ /\.sql$/ ? '--' : $file =~ /\.md$/ ? '' : '#';
     my (@found, $fence, $continues, $item);
+    my $code = -1;    # the last line that is no prose
     for my $n (0 .. $#lines) {
         my $text = $lines[$n] =~ /^\s*\Q$sign\E(?!!)(?: ?(.*))$/ ? $1 : undef;
         $fence = !$fence if !$sign && $lines[$n] =~ /^\s*```/;
@@ -29,17 +30,18 @@ sub paragraphs {
             || !$item && $text =~ /^ {4,}(?! *-)/ || !$continues && $sign && $text =~ /^ {2,}(?![-*]|\d+\.)/) {
             $found[-1]{below} //= $lines[$n] if $continues && !defined $text && $lines[$n] =~ /\w/;
             $continues = $item = 0;
+            $code = $n if !defined $text;
             next;
         }
         ($continues, $item) = (0, 1) if $text =~ s/^\s*(?:[-*]|\d+\.) +//;
-        push @found, { line => $n + 1, text => '', item => $item } if !$continues;
+        push @found, { line => $n + 1, text => '', item => $item, code => $code } if !$continues;
         $found[-1]{text} .= ($continues ? ' ' : '') . ($text =~ s/^\s+//r);
         $continues = 1;
     }
-    my $lead;
+    my ($lead, $after) = ('', -1);
     for my $paragraph (@found) {
-        $lead = $paragraph->{text} =~ /:$/ && (split $between, $paragraph->{text})[-1] if !$paragraph->{item};
-        $paragraph->{lead} = $lead;
+        ($lead, $after) = ((split $between, $paragraph->{text})[-1], $paragraph->{code}) if !$paragraph->{item};
+        $paragraph->{lead} = $lead if $paragraph->{item} && $lead =~ /:$/ && $after == $paragraph->{code};
     }
     return @found;
 }
@@ -52,7 +54,7 @@ for my $file (@files) {
         my @parts = split $between, $paragraph->{text};
         for my $i (grep { ($parts[$_] =~ tr/ //) >= 2 } 0 .. $#parts) {
             my $text = join ' ', @parts[ 0 .. $i - 1 ], "«$parts[$i]»", @parts[ $i + 1 .. $#parts ];
-            $text = "$paragraph->{lead} - $text" if $paragraph->{item} && $paragraph->{lead};
+            $text = "$paragraph->{lead} - $text" if $paragraph->{lead};
             push @sentences, "$file:$paragraph->{line}\n   $text\n" . ($paragraph->{below} ? "   | $paragraph->{below}\n" : '');
         }
     }
