@@ -40,7 +40,7 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
 -- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (as_owner). So do a move's functions.
+-- parse the owner's text run as the owner (as_owner). The functions of a move run as the owner too.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -557,7 +557,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of the index of `rel` below `parent`. ALTER COLUMN TYPE has changed the name.
+-- Restores the name of the index on `rel` that belongs to the index `parent`. ALTER COLUMN TYPE has
+-- changed the name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1475,7 +1476,7 @@ $$;
 
 -- Returns the indexes on columns that the script moves. Until step 7, `built` is the name of the
 -- index on the shadow columns. `parent` is the partitioned index above a partition's index. Step 7
--- makes it from these.
+-- makes it from the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
