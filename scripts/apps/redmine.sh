@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not if its issues have typed keys.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not if its issues have keys of the
+# type randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

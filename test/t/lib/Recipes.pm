@@ -1,5 +1,5 @@
-# Runs the recipes of docs/drivers*.md: programs that use a driver with bigint keys and typed keys.
-# Runs each program in its own database, and compares the output with the database.
+# Runs the recipes of docs/drivers*.md: programs that use a driver with keys of the types bigint and
+# randflake. Runs each program in its own database, and compares the output with the database.
 
 package Recipes;
 
