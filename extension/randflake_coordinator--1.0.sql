@@ -371,7 +371,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Adds an event after which grants wait. Deletes events with the same cause and no later end.
+-- Adds an event after which grants wait. Deletes events with the same cause that end no later than
+-- the new event.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void

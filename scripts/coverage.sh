@@ -27,7 +27,7 @@ build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
 # gcov needs the compiler's notes (.gcno) beside the tests' data (.gcda). For src/core only the unit
-# tests count, because they and the server are compiled from different lines of src/core.
+# tests count, because the unit tests and the server compile different lines of src/core.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

@@ -7,8 +7,9 @@
 # Needs Node.js, npm, curl and a compiler. Makes a database, a directory of 1 GB, and a server.
 #
 # These points need attention. Each point names the page that describes it.
-#   Directus shows bigint keys as strings in JSON (docs/drivers-javascript.md). A malformed key of
-#   the type randflake causes error 500, not 404 (docs/drivers.md, "Answer malformed keys").
+#   Directus shows bigint keys as strings in JSON (docs/drivers-javascript.md).
+#   A malformed key of the type randflake causes error 500 instead of 404 (docs/drivers.md, "Answer
+#   malformed keys").
 
 set -euo pipefail
 database=randflake_directus

@@ -25,7 +25,8 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends all backends, and with them an era. It leaves the server stopped or recovered.
+# Each function ends all backends, and with them an era. The function leaves the server stopped or
+# recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },

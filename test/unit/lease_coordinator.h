@@ -489,7 +489,7 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
-    // Returns the Unix second of the first secret that a holder with this chain lacks.
+    // Returns the Unix second at which the first secret begins that a holder with this chain lacks.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         if (agreed == 0 || agreed == chain_.count)

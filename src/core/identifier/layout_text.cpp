@@ -59,7 +59,8 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// An epoch after this date is written as a number, because <chrono> has no years beyond 32767.
+// A later epoch has a year of more than four digits, or a year that <chrono> cannot represent, so
+// it is written as a number.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // Reads [T]hh:mm[:ss[.fff]] as milliseconds of the day.

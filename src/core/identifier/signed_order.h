@@ -1,5 +1,5 @@
-// Converts between unsigned and signed numbers and keeps their order, because SQL has no unsigned
-// integers. Both functions add 2^63, which inverts the top bit.
+// SQL has no unsigned integers, so these functions convert between unsigned and signed numbers.
+// They keep the order of the numbers. Both functions add 2^63, which inverts the top bit.
 
 #pragma once
 

@@ -270,8 +270,8 @@ public:
 
     // --- the postmaster
 
-    // Initializes new memory. For `boot`, see Stop::boot. A postmaster of leased node ids locks the
-    // directory before its first child exists, because all children inherit this lock.
+    // Initializes new memory. For `boot`, see Stop::boot. If the node ids are leased, the
+    // postmaster locks the directory before it has a child, so that all children inherit the lock.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});

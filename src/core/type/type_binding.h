@@ -12,7 +12,8 @@
 //
 // If the ring lacks an entry, the entry belongs to another ring. The two rings are equal up to some
 // second, and decode identifiers of earlier seconds in the same way. So the server accepts only
-// values of these seconds. Values that stand for a second belong to the first generation.
+// values of these seconds. The lowest number of a second stands for the second itself, and always
+// belongs to the first generation.
 //
 // If an identifier's generation starts later than any clock within the tolerated difference can
 // show, no server can have made the identifier. So the server refuses it as input.

@@ -6,10 +6,11 @@
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // promoted server, a server configured with these node ids, or this directory before its disk was
-// rolled back. The state does not show this. But each of these servers stopped before this server
-// started, and all clocks differ by less than the tolerated difference. So after a start, the
-// server waits for as long as this difference before it opens a window. This wait is the hold-off.
-// The server skips it if the state proves that no other server ran since the last stop (PlanStart).
+// rolled back. The state does not show this. But the operator guarantees that each of these servers
+// stopped before this server started, and that all clocks differ by less than the tolerated
+// difference. So after a start, the server waits for as long as this difference before it opens a
+// window. This wait is the hold-off. The server skips it if the state proves that no other server
+// ran since the last stop (PlanStart).
 
 #pragma once
 

@@ -17,7 +17,8 @@ use Randflake;
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
 # Returns all blocks of a document in order, as hashes with the keys language, text and line (the
-# first line's number). Its comment adds more fields: `test` and `name`, or `not_run`, or `fails`.
+# first line's number). A comment before a block adds fields to the block's hash: `test` and `name`,
+# or `not_run`, or `fails`.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
