@@ -100,7 +100,8 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
         END IF;
     END IF;
-    -- Records the objects of an earlier version, because they keep their grants.
+    -- Records the objects that an earlier version made, because the script leaves their grants as
+    -- they are.
     PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
@@ -669,7 +670,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- No other session holds the second of this position.
+        -- The position belongs to a second that no other session holds.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);

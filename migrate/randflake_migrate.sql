@@ -38,9 +38,10 @@
 -- steps record the oid of each object that they make, and drop no other objects.
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
--- search_path = pg_catalog, pg_temp, and generated SQL qualifies all other names. A table's owner
--- can attach code to the table, or replace it by a view. So statements that may run such code or
--- parse the owner's text run as the owner (as_owner). The functions of a move run as the owner too.
+-- search_path = pg_catalog, pg_temp, and generated SQL qualifies the names of objects in all other
+-- schemas. A table's owner can attach code to the table, or replace it by a view. So statements
+-- that may run such code or parse the owner's text run as the owner (as_owner). The functions of a
+-- move run as the owner too.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 

@@ -39,7 +39,7 @@ measure_key() {
     fi
 }
 
-# insert_keys ROWS SUFFIX: inserts ROWS rows from all sessions after a checkpoint, and measures WAL.
+# insert_keys ROWS SUFFIX: after a checkpoint, all sessions together insert ROWS rows. Measures WAL.
 # With an empty SUFFIX it also measures time.
 insert_keys() {
     local count=$1 suffix=$2 before started session

@@ -1,5 +1,6 @@
 # Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
-# Other tests would fail if a server's processes saw different clocks, or if servers shared a clock.
+# It need not check that a server's processes see one clock, and that servers share no clock:
+# otherwise, other tests would fail.
 
 use Randflake;
 

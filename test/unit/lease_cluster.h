@@ -14,7 +14,8 @@
 namespace randflake::simulation {
 
 // Implements SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Unlike the standard distributions, it
-// gives the same numbers with every library. A standard engine would use a third of the run time.
+// gives the same numbers with every library. With a standard engine, a third of the simulation's
+// run time would go into random numbers.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}

@@ -322,7 +322,8 @@ public:
         return renewed.end - 1;
     }
 
-    // If `last_used` is empty, the holder used nothing. The lease still keeps its first second.
+    // If `last_used` is empty, the holder used nothing. The released lease then covers only its
+    // first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;

@@ -222,7 +222,7 @@ public:
         StepProcess(&Looker());
     }
 
-    // Makes a step of a clean stop. Only the lease worker and the lock's holder still run.
+    // Performs one step of a clean stop. Only the lease worker and the lock's holder still run.
     void StepStop() {
         if (settings_.leases && !directory_.recovers && !sealed_) {
             if (worker_idle())

@@ -266,7 +266,7 @@ TEST(PlanBinding, EveryCase) {
         {"sorted", "A X", kSort, 0, 60, 0, kDiffers},
         {"indexed", "A X", kBuild, 0, 60, 0, kDiffers},
         {"in the past", "X", kOutput, 50, 60, kDecoding, kDiffers},
-        // The following uses read whole columns.
+        // Each use below reads a whole column.
         {"sorted, unbound", "", kSort, 0, 60, 0, kGo},
         {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
         {"indexed", "A B100", kBuild, 0, 60, 0, kGo},

@@ -126,8 +126,8 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
 // A server may lack the secrets of seconds from `decode_horizon` on. Returns whether the decoded
-// number `raw` is certainly right. Numbers that represent seconds are always right, because the
-// first secret encrypts them.
+// number `raw` is certainly right. A number that stands for a whole second is always right, because
+// the first secret encrypts all such numbers.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -237,7 +237,8 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // The lease ends at `lasts_until_ms`, or later if it started after the request to acquire it.
+    // The lease ends at `lasts_until_ms`. If the lease started after its holder requested it, it
+    // ends later.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -420,8 +421,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // value at the stop counts. The hold-off uses the largest value of the stopped run and of this run.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Returns whether a start outside recovery resumes this lease of the state on disk. docs/design.md,
-// "Resuming a lease", gives the reasons.
+// Returns whether a server that starts outside recovery resumes this lease, which is in the state
+// on disk. docs/design.md, "Resuming a lease", gives the reasons.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Returns whether a window may open at this second and uptime. See StartPlan for `opens_at_ms`.
@@ -448,10 +449,10 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // Decides whether a running server may add secrets. `state` is null while the server has not read
 // the state. The caller must not open or extend a window until it has added the secrets.
 //
-// A new secret must not affect existing identifiers. So it begins no earlier than every written end
-// of this server, and after all seconds that other servers may have used. With static node ids, it
-// begins later than the present plus the tolerated difference. With leased node ids, it begins at
-// or after the end of this server's last lease, because the coordinator leases no later seconds
+// A new secret must not affect existing identifiers. So it begins at or after the latest written
+// end of this server, and after all seconds that other servers may have used. With static node ids,
+// it begins later than the present plus the tolerated difference. With leased node ids, it begins
+// at or after the end of this server's last lease, because the coordinator leases no later seconds
 // under another secret. So if a lease ended for lack of a secret, the server can add the secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 

@@ -346,7 +346,8 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // kFileFailed and kSecrets prevent identifiers even if the server gets a lease.
+            // With kFileFailed or kSecrets, the server issues no identifiers even if it gets a
+            // lease.
             if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)

@@ -5,8 +5,9 @@
 //
 // Workers run as superusers, even in databases of other owners. So they read tables from storage
 // and not by SQL, which could run code of users. They read only the extension's tables. Only a
-// superuser can create these. A worker waits only for ACCESS EXCLUSIVE locks, at most kLockTimeout.
-// So the launcher need not end a worker with SIGTERM, which would log a FATAL error.
+// superuser can create these. Only ACCESS EXCLUSIVE locks of other sessions make a worker wait, for
+// at most kLockTimeout. So the launcher need not end a worker with SIGTERM, which would log a FATAL
+// error.
 
 #include "pg/lease/lease_look.h"
 

@@ -29,8 +29,8 @@ static constexpr ErrorText kTwoSources = {
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Each reload calls this for both settings. Only the postmaster warns. It warns again only after an
-// operator has unset one of the two.
+// A reload calls this once for each of the two settings. Only the postmaster warns. It warns again
+// only after an operator has unset one of the two.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)

@@ -115,5 +115,5 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
-// true. The caller holds AddinShmemInitLock, and initializes all other fields, which are zero.
+// true. All other fields are then zero. The caller holds AddinShmemInitLock, and initializes them.
 bool shmem_attach();
