@@ -402,8 +402,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns. It answers each renewal with the lease's unchanged last second, so
-# that the server keeps this lease even on a slow machine.
+# lease that the block returns. When the server asks for a renewal, the impostor answers with the
+# same end as before. So the server keeps this lease even on a slow machine.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');

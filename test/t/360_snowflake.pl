@@ -171,7 +171,7 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
 $node->stop;
 
 # A node id has two numbers a millisecond. A session cannot use up all node ids in a millisecond. So
-# most milliseconds begin while the session searches for a node id with numbers left.
+# when a millisecond begins, the session usually searches for a node id with numbers left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

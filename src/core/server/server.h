@@ -452,7 +452,7 @@ public:
         return outcome;
     }
 
-    // Opens the next lease's window if that lease may open and no session has opened it yet.
+    // Opens the window of the next lease if it may open now and no session has opened it yet.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
