@@ -37,9 +37,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- Once a grant has the lock, it reads the leases again under a new snapshot. A holder whose clock
 -- is behind may renew a lease that, according to the coordinator's clock, has already ended. This
 -- renewal and a grant of the node ids both lock the row of the lease. The exclusion constraint
--- refuses any other overlap, and needs no wait. A takeover needs no lock, because each request
--- computes the mark from randflake_lease_takeover until the pool changes. After a request has got a
--- lock, its checks must see all earlier commits, so requests need READ COMMITTED.
+-- refuses any other overlap, and waits for no other transaction. A takeover needs no lock, because
+-- each request computes the mark from randflake_lease_takeover until the pool changes. After a
+-- request has got a lock, its checks must see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
 -- row remains and contains only the lease's first second. The table shows when each node id's last

@@ -143,9 +143,9 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
 'true, or an error if the server lacks the secret of this database or of this fingerprint';
 
--- A dump has the fingerprint in this table too. On a server with another secret, a restore puts the
--- fingerprint into randflake_key, so the server refuses to read values. The server also refuses the
--- row of this table, so the restore reports an error.
+-- A dump contains the fingerprint a second time, in this table. On a server with another secret, a
+-- restore puts the fingerprint into randflake_key, so the server refuses to read values. The server
+-- also refuses the row of this table, so the restore reports an error.
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );

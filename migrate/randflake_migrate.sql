@@ -572,7 +572,7 @@ BEGIN
 END
 $$;
 
--- Returns the statement that drops an object, so that the move can create it again.
+-- Returns the statement that drops an object that the move later creates again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type

@@ -144,7 +144,8 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend outlives its postmaster. It may generate, because no server starts beside it.
+# A stopped backend outlives its postmaster. It is safe for it to generate, because no server starts
+# beside it.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -48,7 +48,8 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server. Writes the usual skew into its window file, for a shorter hold-off.
+# Stops the server. Writes the usual skew into the server's window file, so that the next hold-off
+# is shorter.
 sub forget_long {
     my ($node) = @_;
     $node->stop;

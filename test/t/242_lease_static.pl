@@ -1,6 +1,6 @@
 # A server uses static node ids while its clock is ahead. Then it gets a lease of these node ids,
-# but the lease ends before the used times. Checks that the server gives this lease back as used,
-# and leases other node ids. The simulation of a fleet tests other such changes.
+# but the lease ends before the used times. Checks that the server gives this lease back, reports it
+# as used, and leases other node ids. The simulation of a fleet tests other such changes.
 
 use Randflake;
 use RandflakeLease;

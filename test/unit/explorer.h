@@ -38,9 +38,10 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls continue alike. Two calls before the same compare-and-swap
-    // continue alike. A retry behaves like a first attempt, because Reserve keeps nothing from a
-    // lost attempt. The test NothingMerged follows each call up to its second lost swap.
+    // If true, merges states whose calls continue alike. Two calls that are about to do the same
+    // compare-and-swap continue alike. A retry behaves like a first attempt, because Reserve keeps
+    // nothing from a lost attempt. The test NothingMerged follows each call up to its second lost
+    // swap.
     bool merge = true;
 };
 

@@ -13,7 +13,7 @@
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
-// Clocks step. If servers take over node ids, a clock is set back by a long time only after the
+// Clocks step. If servers take over node ids, the simulation sets a clock far back only after the
 // static servers on its machine have opened their first windows. The clock is correct again before
 // another server of the machine starts. lease_ledger.h lists the invariants.
 

@@ -1,5 +1,5 @@
-// Checks the simulation's invariants against all grants and all used numbers. Each start of shared
-// memory counts as another server. The invariants are:
+// Checks the simulation's invariants against all grants and all used numbers. A server that creates
+// its shared memory anew counts as another server. The invariants are:
 // - At any time, a second of a node id belongs to at most one grant. It may go to another grant
 //   only after the first one has given it back.
 // - A leasing server uses only its own grants. No server uses another running server's grant.

@@ -51,7 +51,8 @@ struct AnswerPart {
 
     Kind kind;
 
-    // Valid for kRow. If there are more than kMaxAnswerColumns fields, `fields` is ignored.
+    // Valid for kRow. If there are more than kMaxAnswerColumns fields, LeaseAnswer ignores
+    // `fields`.
     int field_count;
     const AnswerField* fields;
 

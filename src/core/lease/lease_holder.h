@@ -114,9 +114,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease so that its last second is `last`. Never moves the end back. But if `last`
-    // is beyond LatestEnd, and the lease would also be too long as measured by the clock that never
-    // steps, the lease keeps its end, and the holder does not renew it again.
+    // Extends the lease so that its last second is `last`. Never moves the end back. But the lease
+    // keeps its end, and the holder does not renew it again, if `last` is beyond LatestEnd and the
+    // clock that never steps also shows that the lease would be too long.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;

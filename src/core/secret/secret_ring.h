@@ -2,10 +2,10 @@
 // differ, and each identifier decodes to its number. No identifier shows which secret encrypted it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
-// seconds from its own `from` to the next generation's `from`, with an exception: the first
-// generation owns the lowest number of every second, which stands for the second (layout.h). No
-// server issues these lowest numbers. But users can compute the identifiers of these numbers even
-// for future seconds, and a new generation must not change these identifiers.
+// seconds from its own `from` to the next generation's `from`. There is one exception: the lowest
+// number of each second stands for the second itself (layout.h), and belongs to the first
+// generation. No server issues these lowest numbers. But users can compute the identifiers of these
+// numbers even for future seconds, and a new generation must not change these identifiers.
 //
 //   claim     generation j claims an identifier if key j decrypts it to a number that j owns
 //   encrypt   the owner's key encrypts a number; if an earlier generation claims the result, every

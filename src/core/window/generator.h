@@ -31,11 +31,12 @@
 // word that ChangeWindow stores next is later than every former word of the slot.
 //
 // Windows must follow each other in time only if they have the same node id, because a slot's word
-// contains the node id. A server with several ranges of node ids keeps the earliest second of each
-// range's next window. When the server returns to a range, the window may go back in time, but
-// never to a second that an earlier window of that range contained. A Reserve call that was paused
-// meanwhile then fails, because the slot no longer contains the word that the call loaded.
-// kEmptySlot may repeat, because the generator reserves nothing from it.
+// contains the node id. A server with several ranges of node ids stores, for each range, the
+// earliest second at which the range's next window may begin. When the server returns to a range,
+// the window may go back in time, but never to a second that an earlier window of that range
+// contained. A Reserve call that paused before this change then fails, because the slot no longer
+// contains the word that the call loaded. kEmptySlot may repeat, because the generator reserves
+// nothing from it.
 
 #pragma once
 
@@ -195,7 +196,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
 }
 
 // Sets *word to the word with which a slot starts this window: the last number before it. Returns
-// false if the node id does not fit, or the window starts before tick 1 or after the last.
+// false if the node id does not fit, or if the window does not start between tick 1 and the last
+// tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);

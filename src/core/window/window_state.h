@@ -125,9 +125,9 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// A server may lack the secrets of seconds from `decode_horizon` on. Returns whether the decoded
-// number `raw` is certainly right. A number that stands for a whole second is always right, because
-// the first secret encrypts all such numbers.
+// From the second `decode_horizon` on, a server may lack secrets that are in use. Returns whether
+// the decoded number `raw` is certainly right. A number that stands for a whole second is always
+// right, because the first secret encrypts all such numbers.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -189,8 +189,9 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // Combines the machine's boot with the last checkpoint's position. Every run of PostgreSQL in
-    // the directory changes this position, even a run without this library. 0 means unknown.
+    // Combines the id of the machine's boot with the last checkpoint's position. Every run of
+    // PostgreSQL in the directory changes this position, even a run without this library. 0 means
+    // unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
@@ -405,11 +406,12 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
-// server with these node ids starts after this stop, and then holds off. So if less than the
-// tolerated difference has passed since the stop, no other has issued anything. The proof requires:
+// server with these node ids starts after this stop, and then holds off. So if less time than the
+// tolerated difference of clocks has passed since the stop, no other server has issued anything.
+// The proof requires:
 //
-// - The server last stopped with this data directory, and the machine has not rebooted since. Its
-//   node ids included those configured now.
+// - The server last stopped with this data directory, and the machine has not rebooted since. At
+//   this stop, its node ids included those configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
 //   back to this stop, and another run may have opened a window.
 // - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its

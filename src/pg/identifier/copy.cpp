@@ -1,5 +1,5 @@
 // Lets COPY FROM insert many rows at once, even if a column default makes identifiers. The initial
-// copy of a table in logical replication does so too.
+// copy of a table in logical replication then inserts many rows at once too.
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
 // the table that COPY fills. The functions that make identifiers read no table, so each has a twin:

@@ -1,5 +1,6 @@
-// Defines the hash of the type randflake. PostgreSQL's hash of bigint would first combine the two
-// halves of a number, and seconds and sequence numbers of busy servers would cancel out.
+// Defines the hash of the type randflake. PostgreSQL's hash of bigint first combines the two halves
+// of a number. Seconds and sequence numbers of busy servers would then cancel out, so many hashes
+// would be equal.
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

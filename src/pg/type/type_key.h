@@ -11,7 +11,8 @@
 #include "pg/server/decode_horizon.h"
 
 // While the server has type_certain_secrets secrets, this session may use raw numbers below
-// type_certain_end without reading the tables. If type_certain_end is 0, it must read them.
+// type_certain_end without reading the tables. If type_certain_end is 0, the session must always
+// read the tables.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 

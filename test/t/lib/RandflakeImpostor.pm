@@ -76,7 +76,8 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Ends all connections. These functions serve new connections, which they receive as an argument:
+# Ends all connections. Each of these functions serves a new connection, which it gets as an
+# argument:
 # - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` gets the connection and the request, and sends the messages after BindComplete.
 sub play {
