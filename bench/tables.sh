@@ -22,7 +22,8 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# Prints one metric and its quartiles. Shows ratios if there is a base, and units if they differ.
+# Prints one metric and its quartiles. Shows ratios if there is a base, and the unit of each value
+# if the values have different units.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1

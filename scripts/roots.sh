@@ -61,8 +61,9 @@ make_root() {
 # in_root EXCHANGE ROOT COMMAND...: runs a command with ROOT as its root directory, and with its own
 # mounts, processes and IPC. The mounts, processes and IPC objects end with the command.
 #
-# If EXCHANGE is not empty, the command sees this directory as /mnt, writes outside /mnt are
-# discarded, and the network is only a loopback interface. So servers in two roots never meet.
+# If EXCHANGE is not empty, the command sees this directory as /mnt. Everything that it writes
+# elsewhere is discarded, and its network is only a loopback interface. So servers in two roots
+# never meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '

@@ -104,7 +104,7 @@ TABLE bound;
 ROLLBACK TO unbound;
 
 -- If randflake_key_check has another secret's fingerprint, the server does not bind the database: a
--- restore may load randflake_key later. The server's own fingerprint does not prevent it.
+-- restore may load randflake_key later. The server's own fingerprint does not prevent the binding.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;

@@ -466,7 +466,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // Returns a secret's first second, which is near a limit of the rules about secrets.
+    // Chooses a first second for a secret, near a limit of the rules about secrets.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),

@@ -47,7 +47,7 @@ static bool upstream_is_rival() {
         values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
         values[kNodeId] > PG_INT32_MAX)
         return false;
-    // The numbers are unsigned, because the other server may send any values.
+    // The numbers are unsigned, so that no value from the other server can overflow the arithmetic.
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
     const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
     return shared->memory.ranges.All().Overlaps(nodes);

@@ -15,7 +15,7 @@
 // and randflake_key_check has no entry of another secret. Before the session checks
 // randflake_key_check, it locks that table and randflake_key against new entries.
 //
-// In a bound database, any role may make or input a value under the second or a later secret. The
+// In a bound database, any role may make or input a value under any secret after the first one. The
 // role's transaction adds the secret's entry if it sees none. So the tables may have an entry
 // twice, but no dump has a value without its entry. Standbys and read-only transactions store no
 // value, so they need no entry. Parallel operations cannot add an entry, so they raise an ERROR.
