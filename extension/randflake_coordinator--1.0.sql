@@ -52,12 +52,13 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
 --   other chunk has a class, which is the size of its slots: a power of two. A request is rounded
 --   up to a class, and takes a free slot in a chunk of this class, or else in an empty chunk.
--- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to
---   its class. Let c be the number of requested classes, and m the number of chunks. A class takes
+-- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to its
+--   class. Let c be the number of requested classes, and m the number of chunks. A class takes
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
 --   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
---   are full. These are at most (used - 1) / 64 chunks. So the coordinator grants every request
---   while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1 .. 64, c is 7.
+--   are full. At most (used - 1) / 64 chunks of a class are full. So the coordinator grants every
+--   request while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1 .. 64,
+--   c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --

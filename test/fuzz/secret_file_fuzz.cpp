@@ -1,6 +1,7 @@
-// ParseSecretFile must accept only valid rings. If the C library writes the ring's times into a new
-// file, ParseSecretFile must return the same ring. An error must name the first wrong line. The
-// fuzzer tries the input as a file, and as the time at which a file's second secret begins.
+// ParseSecretFile must accept only valid rings. The fuzzer also writes the ring into a new file,
+// with times formatted by the C library. From this file, ParseSecretFile must return the same ring.
+// An error must name the first wrong line. The fuzzer tries the input as a file, and as the time at
+// which a file's second secret begins.
 
 #include "core/secret/secret_file.h"
 

@@ -4,9 +4,9 @@
 //   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
 //
 // Each line has one secret, the oldest first. Each line after the first also has the instant at
-// which its secret begins. The instant has ISO 8601 form, is a full second, and is later than the
-// previous instant. Its offset from UTC is required, because servers may be in different time
-// zones. Blank lines, lines that begin with #, and white space at line ends do not count.
+// which its secret begins. The instant has ISO 8601 form, has no fraction of a second, and is later
+// than the previous instant. Its offset from UTC is required, because servers may be in different
+// time zones. Blank lines, lines that begin with #, and white space at line ends do not count.
 
 #pragma once
 

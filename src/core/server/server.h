@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// AddSecrets publishes the new ring under the lock, so every later window opens after that. A
-// process reads the ring after it reserves a number. So it encrypts the numbers of later windows
-// under the new ring.
+// AddSecrets publishes the new ring while it holds the lock, so a window that opens later finds the
+// new ring. A process reads the ring after it reserves a number. So it encrypts the numbers of
+// later windows under the new ring.
 
 #pragma once
 
