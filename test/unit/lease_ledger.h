@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Gives the grant's part of these seconds back to the coordinator.
+    // Gives the seconds from `start` to `end` that the grant contains back to the coordinator.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

@@ -27,8 +27,8 @@ enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // If true, the last column contains the time at which the first secret that the holder lacks
-    // begins, or null if the holder lacks none.
+    // If true, the last column contains the start time of the holder's first missing secret, or
+    // null if no secret is missing.
     bool tells_of_secrets;
 };
 

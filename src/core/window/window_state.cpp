@@ -523,7 +523,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
-    // A server that starts without a secret keeps the secrets of the state on disk.
+    // If a server starts without a secret, its state keeps the secrets that are on disk.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
             DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);

@@ -416,7 +416,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //   back to this stop, and another run may have opened a window.
 // - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
 //   databases could have leased the node ids.
-// - Less than the tolerated difference has passed since the stop, by the wall clock and by the
+// - The time since the stop is shorter than the tolerated difference, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
 // The tolerated difference can change. The proof uses the smallest value since the stop, and the

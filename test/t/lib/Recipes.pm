@@ -114,7 +114,7 @@ UNION ALL SELECT format('bought %s', purchase_id) FROM bought JOIN customer ON c
 UNION ALL SELECT 'malformed 404'
 SQL
 
-# Counts the rows that a recipe inserts together, and checks that at most 8 statements insert them.
+# Counts the rows of a recipe's bulk insert, and checks that at most 8 statements insert them.
 my $bulk = <<'SQL';
 SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FROM (
     SELECT tableoid, xmin, cmin FROM customer WHERE name LIKE 'bulk %'
