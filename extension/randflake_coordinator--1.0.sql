@@ -296,7 +296,8 @@ REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FR
 -- Returns the time at which this coordinator took over from the former one. This is the time of the
 -- first call that saw another identity in the pool, or of the table's last grant, whichever is
 -- later. Without a pool, the function returns the time of the extension's creation in this
--- database, because a copy of the database may have granted leases that this database lacks.
+-- database, because since then a copy of the database may have granted leases that this database
+-- lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE

@@ -868,8 +868,8 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- If the secret is new, no identifier has used any second yet. Otherwise, seconds up to
-        -- `latest` may be used.
+        -- If the secret is new, no identifier has used any second yet. Otherwise, sessions may
+        -- already have used seconds up to `latest`.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',

@@ -240,7 +240,7 @@ cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
 # If the wait for a synchronous standby is cancelled, the grant is committed, but a failover may
-# lose it. The server must notice this, even if its role suppresses warnings and waits.
+# lose it. The server must notice this, even if its role turns off both the warning and the wait.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

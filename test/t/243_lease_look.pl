@@ -17,7 +17,8 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger.
+# Restarts the server with these settings. `forget` deletes the state, because its skew may be
+# larger than that of the settings.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};

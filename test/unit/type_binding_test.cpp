@@ -98,7 +98,7 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
     EXPECT_EQ(rows.found, 0u);
     EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
     EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
-    // An entry with the same fingerprint but a different second counts as a different entry.
+    // Entries with the same fingerprint but different times are different entries.
     EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
 }
 

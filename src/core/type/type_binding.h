@@ -15,8 +15,8 @@
 // values of these seconds. The lowest number of a second stands for the second itself, and always
 // belongs to the first generation.
 //
-// If an identifier's generation starts later than any clock within the tolerated difference can
-// show, no server can have made the identifier. So the server refuses it as input.
+// If an identifier belongs to a generation that starts later than any clock within the tolerated
+// difference can show, no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 

@@ -19,7 +19,7 @@ randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 // Reserves Snowflake numbers, as reserve_numbers does with kLowest. Call require_snowflake first.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
-// Reserves 53-bit numbers, as reserve_numbers does with kOwn. Call require_generator53 first.
+// Like reserve_numbers with kOwn, but reserves 53-bit numbers. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
 // Raises the ERROR for a call that got no number in time. `last` is its last attempt.

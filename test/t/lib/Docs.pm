@@ -48,7 +48,7 @@ sub code_blocks {
 }
 
 # A test first calls read_document, then `block` for each name, and at the end every_block_was_used.
-# `block` returns the text of all blocks with a name.
+# `block` returns the text of all blocks that have the given name.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -17,7 +17,8 @@ my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
 # Starts the server. `@blocks` is SQL: one block makes a database, and the other makes its tables.
-# If a recipe's tools are missing, the recipe is skipped, or fails if RANDFLAKE_DRIVERS is `word`.
+# If a recipe's tools are missing and RANDFLAKE_DRIVERS is `word`, the recipe fails. Otherwise it is
+# skipped.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
