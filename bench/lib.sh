@@ -114,6 +114,7 @@ time_queries() {
     done | sql -At -F, | awk -F, '$5 > 0' >>"$samples"
 }
 
+# transactions_per_second CLIENTS SCRIPT [pgbench option...]: runs pgbench and prints its rate.
 transactions_per_second() {
     local clients=$1 script=$2
     shift 2

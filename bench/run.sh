@@ -3,8 +3,8 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy coordinator managed uuidv7 shape.
-# The default is all suites. --quick uses fewer repetitions and rows, and takes a few minutes.
+# Suites (default: all): calls, instructions, secrets, backends, inserts, keys, copy, coordinator,
+# managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few minutes.
 #
 # The server of PG_CONFIG must have the extension. Prints a table, and writes results.csv (the
 # summary) and environment.csv (the machine) to bench/results/. A full run also draws the charts in

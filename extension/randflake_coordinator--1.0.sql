@@ -56,9 +56,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   class. Let c be the number of requested classes, and m the number of chunks. A class takes
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
 --   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
---   are full. At most (used - 1) / 64 chunks of a class are full. So the coordinator grants every
---   request while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1 .. 64,
---   c is 7.
+--   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
+--   every request while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1
+--   .. 64, c is 7.
 -- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
 --   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
@@ -66,7 +66,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
 -- the largest number of node ids that leases in force had at one time. These also count as in use:
 --
--- - chunks that are locked by open transactions. If such a transaction removed leases and rolls
+-- - chunks that are locked by open transactions. If such a transaction collected leases and rolls
 --   back, a later grant frees their slots: every 64th grant examines the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
@@ -168,8 +168,8 @@ CREATE TABLE randflake_lease_role (
     grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
--- Grants have collected all leases that ended before this Unix second. This second is kept in a
--- sequence, because grants can change a sequence without waiting for each other.
+-- Grants have already collected all leases that ended before this Unix second. This second is kept
+-- in a sequence, because grants can change a sequence without waiting for each other.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: grants have collected the leases that ended before this Unix second';
 

@@ -55,8 +55,8 @@
 --
 -- PostgreSQL logs 32 values of a sequence ahead, and a crash may skip them. 32 tickets are half a
 -- second. Hops and leaps bridge idle times. A session moves hops and leaps only if the second that
--- it holds has passed. It stops at multiples of 64, so values that a crash skips add nothing to the
--- position.
+-- it holds has passed. It leaves both at multiples of 64, so values that a crash skips add nothing
+-- to the position.
 --
 -- Later versions
 --

@@ -7,8 +7,8 @@
 # later and npm. Makes the database randflake_payload, and a directory of 400 MB.
 #
 # These points need attention. Each point names the page that describes it.
-#   If the extension is in "public", Payload stops, and asks whether a table of its own is the
-#   renamed table randflake_key (docs/drivers.md, "The database").
+#   If the extension is in "public", Payload stops, and asks whether a new table of Payload is the
+#   table randflake_key under another name (docs/drivers.md, "The database").
 #   A field "id" has no default in the database (docs/drivers.md, "Make keys before the insert").
 
 set -euo pipefail

@@ -93,6 +93,7 @@ refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file'
 refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
     'a malformed secret and secret_file');
 
+# The last value is the identifier that the reference implementation computed from the others.
 my ($vector_secret, @vector) =
   ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 

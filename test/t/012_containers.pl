@@ -69,6 +69,7 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
+    # Makes `make` treat all built files as up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));

@@ -30,6 +30,7 @@ sub ids_go_on {
     pass($test_name);
 }
 
+# Only a renewed lease can be this long.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'

@@ -148,6 +148,7 @@ my $controls = join '', map { chr } 1 .. 31, 127;
 is( told_after(error_text("a${controls}b\xc2\x9bc\xe2\x82"), qr/: a/, 'control characters') =~ s/.*: //r,
     'a' . ('?' x 8) . '  ' . ('?' x 21) . '?b??c??', 'control characters: replaced');
 
+# Sends an overlong sequence, a surrogate and a code point beyond Unicode.
 is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, 'bad UTF-8') =~ s/.*: //r,
     'x??y???z????', 'bad UTF-8: replaced');
 for my $shift (0 .. 3) {

@@ -154,6 +154,7 @@ for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
     is(as_mallory($content), $before, '  joins are the same');
 }
 
+# Code that PostgreSQL defers to the end of the transaction would run as the superuser.
 my ($t) = attacked('deferred');
 as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
 like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');

@@ -34,7 +34,8 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// Stores these words in big-endian order, and returns the number that the stored bytes represent.
+// Stores each word with its high byte first, and returns the number that a little-endian processor
+// reads from these eight bytes.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
     for (int i = 3; i >= 0; i--)

@@ -50,6 +50,7 @@ struct Findings {
     size_t states = 0;
     size_t steps = 0;
 
+    // These fields measure coverage. A search that reaches nothing would also find no violation.
     std::array<uint64_t, kMaxSets> reserved{};  // per set, a bit for each raw number
     uint32_t outcomes = 0;                      // a bit for each Outcome
     uint32_t largest_reservation = 0;
@@ -129,7 +130,8 @@ private:
         }
     }
 
-    // Runs one step of a call to Reserve. A step that reads the clock runs for each tick.
+    // Runs one step of a call to Reserve. If the step reads the clock, runs it once for each tick
+    // that the clock may show.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
         const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;

@@ -656,8 +656,7 @@ private:
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        // Before the coordinator's own server uses node ids, it checks that the pool does not
-        // contain them.
+        // The coordinator's own server looks into its pool by itself, so the operator need not.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 

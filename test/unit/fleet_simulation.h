@@ -38,6 +38,7 @@ enum class Fleet {
 
 // Lists duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
 struct Operation {
+    // Operators use leased node ids as static node ids only when these have become free.
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
@@ -51,6 +52,7 @@ struct Operation {
     bool clocks_agree = true;
     // Operators stop a static server before its secrets begin to differ from the agreed secrets.
     bool stops_in_time = true;
+    // Operators add a new secret at each coordinator.
     bool adds_everywhere = true;
     // Operators set all secrets on a new coordinator, and again after a failover or restore.
     bool sets_secrets_again = true;

@@ -58,6 +58,7 @@ public:
     bool up() const { return up_; }
     const Coordinator& coordinator() const { return current_.coordinator; }
     size_t lost_transactions() const { return lost_transactions_; }
+    // Returns true until a replica, a backup or a new coordinator has taken over.
     bool knows_all() const { return knows_all_; }
     bool missed_nothing() const { return missed_nothing_; }
 

@@ -89,7 +89,7 @@ public:
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
-    // Returns the name of the server that the coordinator granted this incarnation's lease.
+    // Returns the name of the server to which the coordinator granted this incarnation's lease.
     int64_t GrantedTo(const Incarnation& incarnation) {
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];

@@ -1,7 +1,8 @@
 // Prints steps of the model of managed/randflake.sql for test/t/432_managed_numbers.pl. Each line
 // begins with a state: the second and n of `numbers`, and the position. Each line ends with "wait",
 // or with the next state and the counts of values drawn from `tickets`, `hops` and `leaps`. Seconds
-// and positions are relative to the present. With an argument, the server takes over.
+// and positions are relative to the present. With an argument, the modeled server takes over the
+// node id from another server.
 
 #include <cstdio>
 

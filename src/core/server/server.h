@@ -25,9 +25,9 @@
 //                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// AddSecrets publishes the new ring while it holds the lock, so a window that opens later finds the
-// new ring. A process reads the ring after it reserves a number. So it encrypts the numbers of
-// later windows under the new ring.
+// AddSecrets publishes the new ring while it holds the lock, so the ring is visible before any
+// later window opens. A process reads the ring after it reserves a number. So it encrypts the
+// numbers of later windows under the new ring.
 
 #pragma once
 
@@ -306,8 +306,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // A server that starts after this stop holds off by the tolerance of its own time. So the
-        // proof ignores the tolerances that were set earlier in this run.
+        // Another server that starts after this stop holds off for the tolerance that is set by
+        // then. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);

@@ -419,8 +419,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // - The time since the stop is shorter than the tolerated difference, by the wall clock and by the
 //   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
-// The tolerated difference can change. The proof uses the smallest value since the stop, and the
-// value at the stop counts. The hold-off uses the largest value of the stopped run and of this run.
+// The tolerated difference can change. The proof uses the smallest value since the stop, including
+// the value at the stop. The hold-off uses the largest value of the stopped run and of this run.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a server that starts outside recovery resumes this lease, which is in the state

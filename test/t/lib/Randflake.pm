@@ -274,6 +274,7 @@ sub clock_runs_from {
     sleep 0.02;
 }
 
+# Stops the server's clock at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
     set_clock($node, $time, 1);

@@ -20,7 +20,8 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's secret file. Takes the first secret, and then pairs of a second and a secret.
+# Writes a server's secret file. Takes the first secret, and then a pair for each further secret:
+# its first Unix second, and the secret.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";
