@@ -1,6 +1,6 @@
 #!/bin/bash
-# Draws the charts in docs/charts/ from results. calls.svg contains a bar for each function. The
-# charts uniform.svg and outsiders.svg show the results of suites/shape.sh.
+# Draws the charts in docs/charts/ from results. The chart calls.svg contains a bar for each
+# function. The charts uniform.svg and outsiders.svg show the results of suites/shape.sh.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #

@@ -13,11 +13,11 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
 -- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
 -- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
--- So the coordinator does not renew a lease if it has leased the node ids again, or if the lease
--- may have ended before the mark. After a takeover, the mark includes twice max_clock_skew, because
--- this coordinator's clock may be behind the former one's. Leases stay apart on two conditions: the
--- former coordinator grants no more leases, and the operator sets never_leased and nothing_lost
--- only if they are true.
+-- So the coordinator does not renew a lease if a later lease had some of the node ids, or if the
+-- lease may have ended before the mark. After a takeover, the mark includes twice max_clock_skew,
+-- because this coordinator's clock may be behind the former one's. Leases stay apart on two
+-- conditions: the former coordinator grants no more leases, and the operator sets never_leased and
+-- nothing_lost only if they are true.
 --
 -- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
@@ -38,7 +38,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- is behind may renew a lease that, according to the coordinator's clock, has already ended. This
 -- renewal and a grant of the node ids both lock the row of the lease. The exclusion constraint
 -- refuses any other overlap, and waits for no other transaction. A takeover needs no lock, because
--- each request computes the mark from randflake_lease_takeover until the pool changes. After a
+-- until the pool changes, each request computes the mark from randflake_lease_takeover. After a
 -- request has got a lock, its checks must see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
@@ -59,12 +59,13 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
 --   every request while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1
 --   .. 64, c is 7.
--- - While the number of leases of up to 64 node ids is below the number of chunks, each request for
---   up to 64 succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
+-- - While there are fewer leases of up to 64 node ids than chunks, each request for up to 64 node
+--   ids succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
--- leases, oldest first, until these have more node ids than the grant needs. So `used` is at most
--- the largest number of node ids that leases in force had at one time. These also count as in use:
+-- leases, oldest first, until these have more node ids than the grant needs. So `used` never
+-- exceeds the largest number of node ids under leases in force at one time. These also count as in
+-- use:
 --
 -- - chunks that are locked by open transactions. If such a transaction collected leases and rolls
 --   back, a later grant frees their slots: every 64th grant examines the next 64 node ids
@@ -190,8 +191,8 @@ COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
 -- Stores the time of a takeover. A rollback does not change a sequence, so the wait begins with the
--- first call even if this call fails. Until the first takeover, its value says where and when the
--- extension was created. So a dump omits it.
+-- first call even if this call fails. Until the first takeover, the sequence's value says where and
+-- when the extension was created. So a dump omits this value.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: Unix seconds << 31 | hash of its identity: the time of its creation or, if is_called, of its takeover';
@@ -325,7 +326,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends. Other sessions may hold the same lock.
--- Returns the pool with its current mark; a takeover raises the mark. Returns null without a pool.
+-- Returns the pool with its current mark; a takeover raises the mark. Returns null if there is no
+-- pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -780,7 +782,8 @@ REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_inte
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
 -- entry that differs, because from then on two numbers could get one identifier. Returns 0 if the
--- first secrets differ, or null if all entries are equal. The view randflake_leases calls it.
+-- first secrets differ, or null if all entries are equal. The view randflake_leases calls this
+-- function.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -792,8 +795,9 @@ AS $$
 $$;
 
 -- Finds the pool's first secret that the holder lacks, and returns its first Unix second. From this
--- second on, the holder may misread identifiers of others. Returns null if the holder has them all,
--- or if the first secrets differ. Secrets that the pool lacks do not count.
+-- second on, the holder may misread identifiers of others. Returns null if the holder has all the
+-- pool's secrets, or if holder and pool begin with different secrets. Secrets that the pool lacks
+-- do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -992,7 +996,7 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- The default bounds refuse no grant, so the call then counts no grants and no node ids.
+    -- Under the default bounds, which refuse no grant, the call counts no grants and no node ids.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1115,9 +1119,10 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- If the holder expects an end before the table's, it missed the answer to a renewal. If it
-    -- expects a later end, a failover lost a renewal. No lease is granted beyond `latest`, so an
-    -- end beyond `latest` shows that the clock stepped back, or that the holder invented the end.
+    -- If the holder expects an earlier end than the table has, the holder missed the answer to a
+    -- renewal. If it expects a later end, a failover lost a renewal. No lease is granted beyond
+    -- `latest`, so an end beyond `latest` shows that the clock stepped back, or that the holder
+    -- invented the end.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),

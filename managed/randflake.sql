@@ -49,14 +49,14 @@
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
 -- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, and
--- begins 64 seconds ahead. The function changes randflake_state by TRUNCATE, which waits for all
--- transactions that have read the row. Older snapshots then see no row. Only this function calls
--- setval for logged sequences.
+-- begins 64 seconds ahead of the clock. The function changes randflake_state by TRUNCATE, which
+-- waits for all transactions that have read the row. Older snapshots then see no row. Only this
+-- function calls setval for logged sequences.
 --
--- PostgreSQL logs 32 values of a sequence ahead, and a crash may skip them. 32 tickets are half a
--- second. Hops and leaps bridge idle times. A session moves hops and leaps only if the second that
--- it holds has passed. It leaves both at multiples of 64, so values that a crash skips add nothing
--- to the position.
+-- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
+-- half a second. Hops and leaps bridge idle times. A session moves hops and leaps only if the
+-- second that it holds has passed. A session leaves hops and leaps at multiples of 64, so values
+-- that a crash skips add nothing to the position.
 --
 -- Later versions
 --
@@ -134,7 +134,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_sta
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
 -- the left branch, then x and y of the right branch. A round computes both branches at once. The
--- additions change only words x. Masks stop carries into other words. A round key has four words.
+-- additions change only the x words. Masks prevent carries into other words. A round key has four
+-- words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

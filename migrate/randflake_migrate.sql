@@ -550,7 +550,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- Returns the statements that make an index the cluster or replica identity index of its table.
+-- Returns the statements that mark an index as its table's cluster index or replica identity.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -1448,7 +1448,7 @@ BEGIN
 END
 $$;
 
--- Returns two lists of columns. In `shadows`, the shadow replaces each column that has a shadow.
+-- Returns two lists of columns. `shadows` has the shadow in place of each column that has one.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)

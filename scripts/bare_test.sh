@@ -5,8 +5,9 @@
 #   scripts/bare_test.sh [SUITE... [-- COMMAND...]]
 #
 # The default is to run everything in bookworm and then in trixie. The script tests a copy of the
-# checkout without its history. For each root directory it prints the run's duration and the final
-# size. There, apt and npm use this machine's mirrors, proxies and certificates. Needs root.
+# checkout without its history. For each root directory it prints the run's duration and the
+# directory's final size. In these directories, apt and npm use this machine's mirrors, proxies and
+# certificates. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

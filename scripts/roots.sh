@@ -77,8 +77,7 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # The root must be a mount point, because unshare, run inside it, requires that / is
-            # one.
+            # unshare, which runs inside the root, requires that / is a mount point.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

@@ -192,7 +192,7 @@ show_tap_logs() {
     done
 }
 
-# The regression tests mostly wait for a single server, so the TAP tests run beside them.
+# The regression tests mostly wait for one server, so the TAP tests run at the same time.
 if runs tap && runs regress; then
     run_regress >regress.out 2>&1 &
     run_tap "${tap_tests[@]}"

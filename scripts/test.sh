@@ -84,7 +84,7 @@ unit_tests_emulated() {
 }
 
 # Runs all tests with PostgreSQL's assertions. This stage builds a copy of the sources. At its end
-# it installs the usual library again, which needs no second build.
+# it installs the usual library again, without a second build.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
@@ -114,7 +114,7 @@ coverage() {
     scripts/coverage.sh
 }
 
-# Tests the library under the address and the undefined-behavior sanitizer. The server is built
+# Tests the library under AddressSanitizer and UndefinedBehaviorSanitizer. The server is built
 # without them, so they check only the library (see test/asan_longjmp.c). A report ends the process.
 # The stage also searches the logs for reports, because a process may end after its test.
 sanitized() {

@@ -9,7 +9,7 @@ SET timezone = 'UTC';
 \echo '-- A table of all identifiers, for the check at the end'
 CREATE TABLE issued (id bigint);
 
--- An identifier's time lies between the server's clock before and after the statement. Identifiers
+-- An identifier's time lies between the clock's times before and after the statement. Identifiers
 -- use a coarse clock, which may be a tick behind.
 SELECT clock_timestamp() AS before \gset
 SELECT randflake_generate() AS id \gset

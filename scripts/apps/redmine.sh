@@ -9,9 +9,9 @@
 #
 # These points need attention. See docs/migrating.md, "Check an existing application".
 #   Columns that refer to a key but have no constraint, such as issues.root_id, have 32 bits.
-#   Redmine accepts only digits as the number of an issue, and refuses subtasks of issues with text
-#   or negative keys: "Parent task is invalid".
-#   Without USAGE on the schema, no operator of the type works (docs/drivers.md, "The database").
+#   Redmine accepts only digits as the number of an issue, and refuses subtasks of an issue whose
+#   key is text or negative: "Parent task is invalid". Without USAGE on the schema, no operator of
+#   the type works (docs/drivers.md, "The database").
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

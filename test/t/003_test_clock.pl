@@ -1,6 +1,5 @@
 # Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
-# It need not check that a server's processes see one clock, and that servers share no clock:
-# otherwise, other tests would fail.
+# Other tests fail if a server's processes see different clocks, or if servers share a clock.
 
 use Randflake;
 

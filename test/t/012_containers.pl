@@ -1,5 +1,5 @@
-# Sets up servers as docs/containers.md says. Tests the owners and modes that platforms give secret
-# files, node ids from a pod's name, and the Dockerfile's commands. If buildah is in PATH and may
+# Sets up servers as docs/containers.md says. Tests node ids from a pod's name, the Dockerfile's
+# commands, and secret files with each platform's owners and modes. If buildah is in PATH and may
 # make user namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or
 # later, the test starts a server with the files of this image.
 

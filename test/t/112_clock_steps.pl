@@ -66,7 +66,7 @@ sub refuses {
     return;
 }
 
-# The server starts under an early clock, because it accepts no time before its start.
+# The clock is early when the server starts, because the server accepts no time before its start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

@@ -118,7 +118,8 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # Makes the server report another error first, because two cases may cause equal errors.
+    # First makes the server report a different error, because the previous case may cause the same
+    # error as this one.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -403,8 +404,8 @@ sub renewal {
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
-# lease that the block returns. When the server asks for a renewal, the impostor answers with the
-# same end as before. So the server keeps this lease even on a slow machine.
+# lease that the block returns. The impostor answers each renewal with the end of the grant. So on a
+# slow machine, a late renewal cannot change the lease.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');

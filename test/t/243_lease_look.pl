@@ -17,8 +17,8 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. `forget` deletes the state, because its skew may be
-# larger than that of the settings.
+# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger than
+# that of the settings.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -128,7 +128,8 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop is shorter than max_clock_skew, so by time alone the last stop would count as proof.
+# Each stop is shorter than max_clock_skew. If only the time counted, the last stop would be a
+# proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

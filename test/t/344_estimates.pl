@@ -31,7 +31,8 @@ BEGIN
 END $$;
 SQL
 
-# Compares the estimates for both types. Replaces "id" and the times in the queries for each type.
+# Compares the estimates for both types. For each type, puts its column and constants into the
+# queries in place of "id" and the times.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';

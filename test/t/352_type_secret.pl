@@ -131,7 +131,7 @@ is($node->safe_psql('postgres',
 
 # --- a late secret -----------------------------------------------------------------------------
 
-# CREATE EXTENSION prints a notice with the remedy at commit, if the client has enabled notices.
+# At commit, CREATE EXTENSION prints a notice with the remedy, if the client has enabled notices.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);

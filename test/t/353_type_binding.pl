@@ -108,7 +108,7 @@ my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
-# Returns the identifier of the first number that the server does not skip in this second.
+# Returns the identifier of this second's first number that the server does not skip.
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");

@@ -7,7 +7,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Maps each default to its column's type, and to a default by nextval() whose values have the same
+# Maps each default to its column's type, and to a default by nextval() with values of the same
 # size.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
@@ -264,8 +264,8 @@ for my $form (@forms) {
         '100000|100000', '  and all are distinct');
 }
 
-# A trigger on the subscriber's table adds columns to another table: once during the initial copy,
-# and once when the subscriber applies rows.
+# A trigger on the subscriber's table adds columns to another table, once during the initial copy
+# and once while the subscriber applies rows.
 my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $initial = join ', ', map { "ADD COLUMN initial_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $applied = $initial =~ s/initial_/applied_/gr;

@@ -109,7 +109,8 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns each second whose identifiers the server's clients received, and counts these identifiers.
+# Returns the seconds of all identifiers that the server's clients received, each with the number of
+# its identifiers.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };

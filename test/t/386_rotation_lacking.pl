@@ -118,7 +118,7 @@ refuses($standby, 'a base backup that is a standby');
 
 # --- the added secret -----------------------------------------------------------------------------
 
-# Checks that a server decodes new identifiers as their maker does, once it has the added secret.
+# Checks that a server with the added secret decodes new identifiers as their maker does.
 sub reads {
     my ($node, $test_name) = @_;
     my $list = join ',', @ids;

@@ -74,8 +74,9 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Makes a database, runs `before` as a superuser, and restores a dump as this role. Runs psql with
-# the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's name.
+# Makes a database, runs `before` as a superuser, and restores a dump as the given role. Runs psql
+# with the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's
+# name.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

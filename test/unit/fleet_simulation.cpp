@@ -1227,8 +1227,8 @@ private:
     bool set_back_far_ = false;   // clocks; servers then have several ranges of node ids
     int64_t leases_one_in_;       // beside static node ids, one start in so many leases
     int64_t secrets_one_in_ = 0;  // one step in so many changes secrets
-    // agreed_ contains the secrets of the coordinators. times_ contains the first second of each
-    // secret for which StopInTime() has yet to check the servers.
+    // agreed_ contains the secrets of the coordinators. times_ contains the first seconds of the
+    // secrets that StopInTime() has not handled yet.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

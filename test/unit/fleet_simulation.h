@@ -38,7 +38,7 @@ enum class Fleet {
 
 // Lists duties of operators. A schedule may neglect one duty, to show that the duty is necessary.
 struct Operation {
-    // Operators use leased node ids as static node ids only when these have become free.
+    // Before operators use leased node ids as static ones, they wait until these node ids are free.
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;

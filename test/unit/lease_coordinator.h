@@ -507,7 +507,8 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark. This mark includes a takeover's hold-off even before the pool's row does.
+    // Returns the mark. This mark includes a takeover's hold-off even before the mark in the pool's
+    // row includes it.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;

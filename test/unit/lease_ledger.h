@@ -94,7 +94,7 @@ public:
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
     }
-    // Records that another start of the grant's server resumes the grant.
+    // Records that the grant's server has started again and resumes the grant.
     void Resume(int grant, uint32_t server) {
         if (grant == 0) {
             Fail() << "a lease is resumed that nobody was granted";
@@ -119,8 +119,8 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
     // server has used the second, and no other running server has a grant of it. With `leases`, a
-    // grant that contains the second must also belong to this server's run or to an ended run of
-    // this server.
+    // grant that contains the second must also belong to this server's present run or to one of its
+    // ended runs.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))
@@ -154,7 +154,7 @@ public:
 
     void Violated(const std::string& what) { Fail() << what; }
 
-    // Gives the seconds from `start` to `end` that the grant contains back to the coordinator.
+    // Gives the grant's seconds from `start` to `end` back to the coordinator.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)

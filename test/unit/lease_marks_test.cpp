@@ -1,6 +1,6 @@
-// Makes pool changes in every order, and checks the mark after each. A coordinator grants nothing
-// before its mark. The mark must be the earliest safe second. If a rule is removed, the test must
-// find a wrong mark.
+// Makes pool changes in every order, and checks the mark after each change. A coordinator grants
+// nothing before its mark. The mark must be the earliest safe second. If a rule is removed, the
+// test must find a wrong mark.
 
 #include <gtest/gtest.h>
 

@@ -73,7 +73,7 @@ constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
 constexpr Second kAnyEnd{INT32_MAX};
 
-// Most tests request their leases with these terms, which allow all leases of these tests.
+// Most tests request leases with these terms, which permit every lease of the tests.
 constexpr LeaseTerms kAsked{1000, 0};
 
 class Holder : public testing::Test {

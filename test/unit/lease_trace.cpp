@@ -119,7 +119,8 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // One trace in four sets `never_leased`. Of the others, three in four first let time pass.
+        // One trace in four sets `never_leased`. Three in four of the other traces first let time
+        // pass.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
@@ -466,7 +467,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // Chooses a first second for a secret, near a limit of the rules about secrets.
+    // Chooses a secret's first second near a limit that the rules about secrets set.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),
@@ -612,7 +613,7 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // Fills the chain with past secrets up to the limit, or to one secret less.
+                // Fills the chain with past secrets, up to the limit or to one below it.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain, i > 8);

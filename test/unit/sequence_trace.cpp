@@ -1,8 +1,8 @@
 // Prints steps of the model of managed/randflake.sql for test/t/432_managed_numbers.pl. Each line
-// begins with a state: the second and n of `numbers`, and the position. Each line ends with "wait",
-// or with the next state and the counts of values drawn from `tickets`, `hops` and `leaps`. Seconds
-// and positions are relative to the present. With an argument, the modeled server takes over the
-// node id from another server.
+// begins with a state: the two parts of `numbers` (second and n), and the position. Each line ends
+// with "wait", or with the next state and the counts of values drawn from `tickets`, `hops` and
+// `leaps`. Seconds and positions are relative to the present. With an argument, the modeled server
+// takes over the node id from another server.
 
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 
 using namespace randflake::sequence_server;
 
-// Moves the position like a session that runs alone. Returns false if the session must wait.
+// Moves the position as a session that runs alone would. Returns false if the session must wait.
 static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
                  Position& position) {
     for (bool patient = true;;) {

@@ -194,7 +194,8 @@ public:
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Returns whether `right` is true for the server's secrets and for the file of a reload.
+    // Returns whether `right` is true for the server's secrets and, during a reload, for the new
+    // file.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();

@@ -66,7 +66,8 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// These members have the names of functions of Decisions, but Server must call those of Decisions.
+// These members have the same names as functions of Decisions, but Server must call the functions
+// of Decisions.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -54,7 +54,7 @@ using Tick = Time<struct LayoutTicks, Ticks>;  // of a layout, since its epoch; 
 static_assert(std::is_trivial_v<Second> && sizeof(Second) == sizeof(int64_t));
 static_assert(std::is_trivial_v<Seconds> && sizeof(Seconds) == sizeof(int64_t));
 
-// In all layouts, the seconds of windows count from 2024-10-27 03:33:20 UTC.
+// In all layouts, windows count seconds from 2024-10-27 03:33:20 UTC.
 inline constexpr int64_t kSecondMs = 1000;
 inline constexpr UnixSecond kWindowEpoch{1730000000};
 inline constexpr int64_t kWindowEpochMs = kWindowEpoch.count * kSecondMs;

@@ -286,7 +286,8 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// 128 bits are SSE2 on x86-64 and NEON on aarch64. Every processor of these families has them.
+// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. Every processor of these families has
+// them.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

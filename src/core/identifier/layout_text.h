@@ -21,9 +21,9 @@ struct NamedLayout {
     Layout layout;
 };
 
-// Discord's and Instagram's own layouts have one more bit of time than these: 42 and 41 bits. The
-// additional bit is the sign of a bigint. Discord first sets it in 2084, and Instagram in 2046.
-// Baidu's generator reads its epoch in the server's time zone. The epoch here is in UTC.
+// Discord's and Instagram's own layouts have 42 and 41 bits of time, one more than the layouts
+// here. The additional bit is the sign of a bigint. Discord first sets it in 2084, and Instagram in
+// 2046. Baidu's generator reads its epoch in the server's time zone. The epoch here is in UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},

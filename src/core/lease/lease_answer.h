@@ -100,7 +100,7 @@ public:
     }
 
     // tells_of_secrets() is true if the answer compares the secrets. differs_from() is the second
-    // at which the first secret that the holder lacks begins, or 0 if it lacks none.
+    // at which the holder's first missing secret begins, or 0 if none is missing.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 

@@ -144,9 +144,9 @@ public:
     // caller may pass a `now` that has reached `earliest` only if the open lease and the last
     // window have ended.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if the next lease is useless: this directory may have used its node ids until
-    // `used_until`, and the lease ends no later than that. A use that ended by the end of `window`
-    // does not count, because it took place under the lease that is open now.
+    // Returns true if the next lease is useless: this directory may have used the lease's node ids
+    // until `used_until`, and the lease ends no later than that. A use that ended by the end of
+    // `window` does not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it for the caller to give back. Reports a use until the
     // lease's end, so that the coordinator does not shorten the lease.

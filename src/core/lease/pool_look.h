@@ -1,9 +1,9 @@
 // Computes when a server may use its static node ids, if coordinators in its databases have leased
 // them out.
 //
-// A coordinator never leases or renews the static node ids of its own server. But if the server is
-// a promoted standby or a copy, or if its settings changed, a coordinator may have leased them
-// before the start. Unless PlanStart proves that no coordinator leased them, a worker looks for
+// A coordinator never leases or renews the static node ids of its own server. But a coordinator may
+// have leased them before the start if the server is a promoted standby or a copy, or if its
+// settings changed. Unless PlanStart proves that no coordinator leased them, a worker looks for
 // coordinators in every database once. A range opens only after the end of the last lease of its
 // node ids. If the range overlaps a coordinator's pool, it also waits for the coordinator's mark
 // (MarkOf).

@@ -12,12 +12,12 @@
 //             server skips the number
 //   decode    the first generation that claims an identifier decrypts it
 //
-// An issued identifier is claimed by the owner of its number and by no earlier generation. So it
-// decodes to its number, and two numbers never share an identifier. If earlier generations own n
-// seconds, servers skip on average at most the fraction n / 2^30 of a generation's numbers (see
-// ShareLeft). At the second `from`, a new generation takes over the numbers of the generation
-// before it. If no server has issued any of these numbers, all issued identifiers keep their
-// meaning.
+// The owner of an issued number claims the number's identifier, and no earlier generation claims
+// it. So the identifier decodes to its number, and two numbers never share an identifier. If
+// earlier generations own n seconds, servers skip on average at most the fraction n / 2^30 of a
+// generation's numbers (see ShareLeft). At the second `from`, a new generation takes over the
+// numbers of the generation before it. If no server has issued any of these numbers, all issued
+// identifiers keep their meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the
@@ -117,7 +117,8 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // If no generation claims `id`, no server made it: returns false and leaves *raw unchanged.
+    // Returns false and leaves *raw unchanged if no generation claims `id`, because then no server
+    // made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

@@ -158,7 +158,7 @@ struct ServerMemory {
     Second held_off_until;
 
     // `range` is the index of the range in use. earliest[i] is the first second at which the slots
-    // allow a window of range i. While the window of a range is open, Window::earliest() counts
+    // allow a window of range i. While the window of a range is open, Window::earliest() applies
     // instead.
     uint32_t range;
     Second earliest[kMaxRanges];
@@ -329,7 +329,8 @@ public:
         return changed;
     }
 
-    // Adds the new secrets of `list` if PlanReload allows it. `after` are the records of `list`.
+    // Adds the new secrets of `list` if PlanReload allows it. `after` contains the records of
+    // `list`.
     ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
@@ -452,7 +453,7 @@ public:
         return outcome;
     }
 
-    // Opens the window of the next lease if it may open now and no session has opened it yet.
+    // Opens the next lease's window if this window may open now and no session has opened it yet.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -475,7 +476,7 @@ public:
         return release;
     }
 
-    // Returns a copy of the leases, which the worker uses without the lock.
+    // Copies the leases, so that the worker can use the copy without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -744,8 +745,8 @@ private:
         return none;
     }
 
-    // Opens a window of the range used last. If the clock is so far behind this range's end on disk
-    // that it must have been set back, uses another range.
+    // Opens a window of the range used last. Uses another range if this range's end on disk is so
+    // far ahead of the clock that the clock must have been set back.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();

@@ -15,8 +15,8 @@
 // values of these seconds. The lowest number of a second stands for the second itself, and always
 // belongs to the first generation.
 //
-// If an identifier belongs to a generation that starts later than any clock within the tolerated
-// difference can show, no server can have made the identifier. So the server refuses it as input.
+// If an identifier's generation starts later than any clock within the tolerated difference can
+// show, no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 
@@ -113,8 +113,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// Returns a second. As long as the ring and the tables stay unchanged, a session can use all values
-// of earlier seconds without reading the tables again.
+// A session can use all values of seconds before the result without reading the tables again, as
+// long as the ring and the tables stay unchanged.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

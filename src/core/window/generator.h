@@ -195,9 +195,9 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to the word with which a slot starts this window: the last number before it. Returns
-// false if the node id does not fit, or if the window does not start between tick 1 and the last
-// tick.
+// Sets *word to the word with which a slot starts this window: the last number before the window.
+// Returns false if the node id does not fit, or if the window does not start between tick 1 and the
+// last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
@@ -206,9 +206,9 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 
 // Returns true if Reserve failed because the layout cannot hold the window. Returns false if the
 // window was changing. `last_node` is the last node id that the slots may get. Loads the window
-// twice: before it loads the slot's word, and after that. If both loads return the same window,
-// this window was also open when the word was loaded. The only exception: between the loads, the
-// server closed this window, and opened a window of the same seconds for another range of node ids.
+// twice: before and after it loads the slot's word. If both loads return the same window, this
+// window was also open when the word was loaded. The only exception: between the loads, the server
+// closed this window, and opened a window of the same seconds for another range of node ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -231,8 +231,7 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 // Opens the window `next`. In every set, the slots get the node ids first_node, first_node + 1, ...
 // If a set's layout cannot hold the window and all node ids, its slots become empty. If no layout
 // can hold them, or if `next` starts before earliest(), closes the open window and returns false.
-// Only one process may call this at a time. No second of `next` may have been used with these node
-// ids before.
+// Only one process may call this at a time. The node ids must be unused in all seconds of `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {

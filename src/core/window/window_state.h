@@ -2,7 +2,7 @@
 //
 // For each range of node ids, the state contains a time in seconds, called the written end. No
 // identifier that the server has issued under these node ids has this second or a later one. This
-// holds even after a crash, because the server writes the end of a window before its use.
+// holds even after a crash, because the server writes a window's end before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // promoted server, a server configured with these node ids, or this directory before its disk was
@@ -238,8 +238,7 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // The lease ends at `lasts_until_ms`. If the lease started after its holder requested it, it
-    // ends later.
+    // The lease ends at `lasts_until_ms`, or later if it started after its holder requested it.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -262,10 +261,11 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this state
-    // A coordinator reported that this server lacks a secret from this second on. 0 means none.
+    // A coordinator reported that this server lacks a secret that begins at this second. 0 means
+    // none.
     Second differs_from;
-    // The smallest and the largest tolerated difference since the server that wrote this state
-    // started. If the state records a stop, `smallest_ms` is the value at the stop.
+    // The smallest and the largest difference tolerated since the start of the server that wrote
+    // this state. If the state records a stop, `smallest_ms` is the value at the stop.
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
@@ -291,9 +291,10 @@ struct WindowState {
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
-    // Sets ends[0] to the window's end. The caller writes the state before it opens the window of
-    // these node ids or moves its end. A new window must not begin before a written end of its node
-    // ids. `configured` contains the server's configured ranges, whose ends never merge.
+    // Sets ends[0] to the window's end. Before the caller opens the window of these node ids or
+    // moves the window's end, it writes the state. A new window must not begin before a written end
+    // of its node ids. `configured` contains the server's configured ranges, whose ends never
+    // merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -302,7 +303,7 @@ struct WindowState {
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
     // function lowers an end. The window must be sealed, and the server must have used no number of
-    // the window from `end` on. If `end` is 0, the server has used no number of the window.
+    // the window from `end` on. 0 means that the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -402,8 +403,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
 // tolerated difference since the start. The wall clock ensures that the hold-off ends after all
 // seconds that other servers used. Other servers' proofs rely on the length of the hold-off, which
-// the uptime ensures even if the clock is set. The operator may set the clock back later. So until
-// another postmaster starts, no window begins before the hold-off's end (WindowState::floor).
+// the uptime ensures even if the clock is set. Even if the operator then sets the clock back, no
+// window begins before the hold-off's end until another postmaster starts (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts after this stop, and then holds off. So if less time than the
@@ -416,8 +417,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //   back to this stop, and another run may have opened a window.
 // - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
 //   databases could have leased the node ids.
-// - The time since the stop is shorter than the tolerated difference, by the wall clock and by the
-//   uptime. The uptime alone is not enough, because it omits pauses of a virtual machine.
+// - By the wall clock and by the uptime, less time than the tolerated difference has passed since
+//   the stop. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
 // The tolerated difference can change. The proof uses the smallest value since the stop, including
 // the value at the stop. The hold-off uses the largest value of the stopped run and of this run.
@@ -453,9 +454,10 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 //
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
-// it begins later than the present plus the tolerated difference. With leased node ids, it begins
-// at or after the end of this server's last lease, because the coordinator leases no later seconds
-// under another secret. So if a lease ended for lack of a secret, the server can add the secret.
+// the secret begins later than the present plus the tolerated difference. With leased node ids, it
+// begins at or after the end of this server's last lease, because the coordinator leases no later
+// seconds under another secret. So if a lease ended for lack of a secret, the server can add the
+// secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

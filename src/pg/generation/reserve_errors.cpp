@@ -60,8 +60,8 @@ static const char* wrong_clock(const LeaseReport& report, const char* before) {
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
 }
 
-// Returns the error for a clock that shows `now`, which is before `used`. `used` is the second of
-// the thing that `what` names, such as "the last identifier".
+// Returns the error for a clock that shows `now`, which is before `used`. `what` names the source
+// of `used`, such as "the last identifier".
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
@@ -386,8 +386,8 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// docs/monitoring/postgres_exporter.yml does not count this message as a problem, nor the message
-// that the clocks differ, because the server still generates.
+// docs/monitoring/postgres_exporter.yml counts neither this message nor the one about differing
+// clocks as a problem, because the server still makes identifiers.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -402,7 +402,8 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// postgres_exporter.yml counts this message as no problem, because both servers still generate.
+// postgres_exporter.yml does not count this as a problem, because both servers still make
+// identifiers.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -416,7 +417,8 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem, because the server still generates.
+// postgres_exporter.yml does not count this as a problem, because the server still makes
+// identifiers.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

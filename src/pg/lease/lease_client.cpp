@@ -110,8 +110,8 @@ static char* rotated(const char* list, uint32 first) {
 
 // Returns false if the connection string is invalid. The string overrides earlier parameters, and
 // later parameters override it. Messages quote neither the string nor libpq's error, because both
-// can show a password: if a URI's password contains / or @, libpq takes part of it for port or
-// host.
+// can show a password: if a URI's password contains / or @, libpq reads a part of the password as
+// port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -161,7 +161,7 @@ static void parse_upstream(Parameters* parameters) {
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
     // The process ends when the worker ends, at an immediate shutdown, or when the alarm fires. It
-    // ignores SIGTERM, because a shutdown may repeat it while the worker gives leases back.
+    // ignores SIGTERM, because a shutdown may send it again while the worker gives leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})

@@ -14,7 +14,7 @@ struct LeaseResult {
     randflake::CoordinatorClock clock;  // the coordinator's, at a grant or a renewal
     LeaseProblem problem;               // kNone: the coordinator has committed the request
     // After a problem, `error` is the reason in printable UTF-8, which may be truncated. The
-    // coordinator grants no lease before `not_before`; 0: unknown.
+    // coordinator grants no lease before `not_before` (0 if unknown).
     char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;
 };

@@ -72,7 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a success. Ignores kNothing, because new secrets have made that answer void.
+// Records a success. Ignores kNothing, because new secrets have made the coordinator's answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;

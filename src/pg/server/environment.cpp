@@ -141,7 +141,8 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no lock, so calls of these functions must not compile.
+// The postmaster has no PGPROC and can take no lock, so its code must not compile if it calls these
+// functions.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

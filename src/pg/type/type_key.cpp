@@ -242,7 +242,7 @@ static const char* bind_hint() {
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // If no entry is foreign, an entry is missing, and `found` names the entries in the table.
+    // If no entry is foreign, then one is missing, and `found` names the entries in the table.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -471,9 +471,10 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// This trigger runs before each change of either table. It skips the insertion of an existing row,
-// because a restore inserts the row of CREATE EXTENSION a second time. If the server has the secret
-// of a new row of randflake_key, the trigger copies the row to randflake_key_check.
+// This trigger runs before each change of randflake_key or randflake_key_check. It skips the
+// insertion of an existing row, because a restore inserts the row of CREATE EXTENSION a second
+// time. If the server has the secret of a new row of randflake_key, the trigger copies the row to
+// randflake_key_check.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -511,8 +512,8 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 
 // The constraint of randflake_key_check calls this function for each entry. On a server that has
 // the entry's secret, raises an ERROR if randflake_key has an entry of a secret that the server
-// lacks. On other servers, raises an ERROR if randflake_key has entries other than this one. But a
-// server without a secret accepts other entries if randflake_key has this entry too.
+// lacks. On a server with other secrets, raises an ERROR if randflake_key has other entries. On a
+// server without a secret, raises it only if randflake_key also lacks this entry.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

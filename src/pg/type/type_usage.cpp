@@ -16,7 +16,7 @@ Oid type_maker = InvalidOid;
 
 static uint64 changes;
 
-// This is a template, because cache numbers have another type in PostgreSQL 19.
+// This is a template, because PostgreSQL 19 changes the type of cache numbers.
 template <typename Cache>
 static void forget_maker(Datum, Cache, uint32) {
     type_maker = InvalidOid;

@@ -1,7 +1,7 @@
 # Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
-# A block stands between ``` lines. The word after the first ``` is its language. On the line before
-# the block, an HTML comment, which readers do not see, says how tests use the block:
+# A block stands between ``` lines. The word after the first ``` is the block's language. On the
+# line before the block, an HTML comment, which readers do not see, says how tests use the block:
 #
 # - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
 # - `<!-- not run: REASON -->`: no test can run the block.

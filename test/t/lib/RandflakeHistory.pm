@@ -142,8 +142,8 @@ sub crash_server {
 
 # --- eras --------------------------------------------------------------------------------------
 
-# Adds these files as an era. Returns the number of identifiers, the first and last second since
-# their epoch, how many identifiers are in the last second, and the sorted node ids as text.
+# Adds these files as an era. Returns the number of identifiers, the first and last second (counted
+# from the epoch), how many identifiers are in the last second, and the sorted node ids as text.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};

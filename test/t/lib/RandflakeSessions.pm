@@ -2,7 +2,7 @@
 # module replaces the methods `psql`, which `safe_psql` calls, and `poll_query_until`. It sends SQL
 # to the server through DBD::Pg. Each call has its own session, and each statement its own
 # transaction. Results and errors look like psql's, but errors have no line numbers, and a statement
-# on a table with rules may print another result. SQL that needs psql runs in psql.
+# on a table with rules may print a different result. SQL that needs psql runs in psql.
 
 package RandflakeSessions;
 
