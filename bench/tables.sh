@@ -1,9 +1,9 @@
 #!/bin/bash
 # Writes tables from results into a page, between "<!-- table SUITE: METRIC -->" and "<!-- end -->".
 # Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
-# table with several columns has no quartiles. " @ CASE" at the end appends ": CASE" to each metric.
-# " AS HEADING" after a metric replaces its heading. An item "ITEM; CASE" goes to the row ITEM and
-# the column CASE.
+# table with several columns has no quartiles. " @ CASE" at the end of a table's line appends ":
+# CASE" to each metric. " AS HEADING" after a metric replaces its heading. An item "ITEM; CASE" goes
+# to the row ITEM and the column CASE.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 

@@ -23,9 +23,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- reached disk and standby. So a grant or renewal must not lock out other roles:
 --
 -- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
---   itself. The changes of the pool take EXCLUSIVE: randflake_lease_configure, purge, a change of
---   secrets, and the first grant. So secrets, limits and the mark stay the same until a request
---   commits. A session gets EXCLUSIVE within little more than 20 seconds.
+--   itself. Changes of the pool lock it in mode EXCLUSIVE: randflake_lease_configure, purge, a
+--   change of secrets, and the first grant. So secrets, limits and the mark stay the same until a
+--   request commits. A session gets this lock after little more than 20 seconds at most.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
@@ -47,7 +47,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
--- is in use (Robson, J. ACM 18, 1971, and 21, 1974). This allocator has proven limits:
+-- is in use (Robson, Journal of the ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
 -- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
 --   other chunk has a class, which is the size of its slots: a power of two. A request is rounded
@@ -57,28 +57,31 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
 --   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
 --   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
---   every request while c * used / 64 + c - 1 < m: up to used = 64 * (m - c) / c. For all sizes 1
---   .. 64, c is 7.
+--   every request while c * used / 64 + c - 1 < m. This holds up to used = 64 * (m - c) / c. For
+--   all sizes 1 .. 64, c is 7.
 -- - While there are fewer leases of up to 64 node ids than chunks, each request for up to 64 node
 --   ids succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
--- leases, oldest first, until these have more node ids than the grant needs. So `used` never
--- exceeds the largest number of node ids under leases in force at one time. These also count as in
--- use:
+-- leases, oldest first, until the collected leases have more node ids than the grant needs. So
+-- `used` never exceeds the largest number of node ids under leases in force at one time. These also
+-- count as in use:
 --
--- - chunks that are locked by open transactions. If such a transaction collected leases and rolls
---   back, a later grant frees their slots: every 64th grant examines the next 64 node ids
+-- - chunks that are locked by open transactions. If such a transaction collects leases and then
+--   rolls back, a later grant frees the slots of these leases: every 64th grant examines the next
+--   64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
--- - for a day after a takeover, earlier leases that no holder has renewed.
+-- - for a day after a takeover, leases from before the takeover that no holder has renewed.
 --
--- The node ids at the edges of the pool make no whole chunk. Grants take them one at a time. A pool
--- of fewer than 16 chunks has only such node ids, so open transactions lock only what they lease.
+-- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. They
+-- do so with all node ids of a pool of fewer than 16 chunks, so open transactions lock only what
+-- they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
 -- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
--- node ids. It then takes an empty chunk, else another gap. It refuses if no gap is large enough.
+-- node ids. Such a grant takes an empty chunk or, without one, another gap. It refuses if no gap is
+-- large enough.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -190,9 +193,9 @@ CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
--- Stores the time of a takeover. A rollback does not change a sequence, so the wait begins with the
--- first call even if this call fails. Until the first takeover, the sequence's value says where and
--- when the extension was created. So a dump omits this value.
+-- Stores the time of a takeover. A rollback does not undo a change of a sequence, so the wait
+-- begins with the first call even if it fails. Until the first takeover, the sequence's value says
+-- where and when the extension was created. So a dump omits this value.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: Unix seconds << 31 | hash of its identity: the time of its creation or, if is_called, of its takeover';
@@ -203,7 +206,8 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns the identity of data directory, timeline and database. A copy or promotion changes it.
+-- Returns a text that identifies the data directory, timeline and database. A copy or promotion
+-- changes it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -296,9 +300,8 @@ REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FR
 
 -- Returns the time at which this coordinator took over from the former one. This is the time of the
 -- first call that saw another identity in the pool, or of the table's last grant, whichever is
--- later. Without a pool, the function returns the time of the extension's creation in this
--- database, because since then a copy of the database may have granted leases that this database
--- lacks.
+-- later. Without a pool, returns the time of the extension's creation in this database. From then
+-- on, a copy of the database may have granted leases that this database lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -325,9 +328,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Locks the pool against changes until the transaction ends. Other sessions may hold the same lock.
--- Returns the pool with its current mark; a takeover raises the mark. Returns null if there is no
--- pool.
+-- Locks the pool against changes until the transaction ends. Other sessions can hold this lock at
+-- the same time. Returns the pool with its current mark; a takeover raises the mark. Returns null
+-- if there is no pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -476,8 +479,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than the class of `count`. Of
--- a lease with more than 64 node ids, a call frees only two chunks, to lock less of the pool.
+-- Collects ended leases, oldest first, until they have more node ids than the class of `count`. If
+-- a lease has more than 64 node ids, a call frees only two of its chunks, to lock less of the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -548,7 +551,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Returns true if `chosen` is free, and removes its former leases. The caller has locked the
+-- If `chosen` is free, removes its former leases and returns true. The caller has locked the
 -- chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -578,7 +581,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null. Then `free_at` is the time to retry; null: soon.
+-- leases. If it finds none, `first` is null. Then `free_at` is the time to retry, or null for
+-- "soon".
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -674,8 +678,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
 -- Locks the pool against all other leasing until the transaction ends. Creates the pool if
--- necessary, and writes its mark. Returns the pool, with the identity of the coordinator that
--- changed it last, or '' if none did. To get the lock, the call ends other sessions that lock the
+-- necessary, and writes its mark. Returns the pool, with the identity of the coordinator that last
+-- changed the pool ('' if none has). To get the lock, the call ends other sessions that lock the
 -- pool. In its first 20 seconds, the call ends only sessions whose transactions are older than 20
 -- seconds. Once a second, the call leaves the lock's queue to let waiting sessions proceed. After
 -- 20 seconds, the call ends every session that locks the pool, and lets no other session lock the
@@ -795,9 +799,9 @@ AS $$
 $$;
 
 -- Finds the pool's first secret that the holder lacks, and returns its first Unix second. From this
--- second on, the holder may misread identifiers of others. Returns null if the holder has all the
--- pool's secrets, or if holder and pool begin with different secrets. Secrets that the pool lacks
--- do not count.
+-- second on, the holder may misread identifiers of other servers. Returns null if the holder has
+-- all the pool's secrets, or if holder and pool begin with different secrets. Secrets that the pool
+-- lacks do not count.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -811,8 +815,8 @@ REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text
 
 -- Raises an error if the secrets of holder and pool differ before a lease's end. The error's
 -- constraint field identifies this error. If the holder lacks a secret, the column field contains
--- the second at which its first missing secret begins. A lease may end before the time of the first
--- entry that differs.
+-- the second at which its first missing secret begins. A lease that ends before the time of the
+-- first entry that differs raises no error.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -888,7 +892,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If the reason for a refusal ends at a known time, the error's column field has that second.
+-- If the coordinator knows when the reason for a refusal ends, the error's column field contains
+-- this second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1332,7 +1337,8 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits, because other servers may have had it at the event.
+    -- A larger new value extends current waits, because other servers may have had this value at
+    -- the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
@@ -1355,7 +1361,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- Finds when the last lease of node ids that leave the pool ends.
+    -- Finds the end of the last lease of node ids that leave the pool.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease

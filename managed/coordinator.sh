@@ -6,8 +6,8 @@
 #
 # The text after awk's program lists all changes to the extension's script. Each start of the server
 # counts as a takeover, because the disk may have been rolled back before the start. Duration and
-# skew are constants, because a disk that is set back could restore smaller values. The program
-# fails if the extension has an unknown C function, or lacks a text that must change.
+# skew are constants, because a rollback of the disk could restore smaller values. The program fails
+# if the extension has an unknown C function, or lacks a text that must change.
 
 set -eu
 duration=${1-60} skew=${2-2}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the statement that registers randflake.sql with pg_tle as the extension randflake_managed.
-# If VERSION names the registered version, the script prints the statements that register an update
-# from it:
+# If VERSION is the registered version, the script prints the statements that register an update
+# from VERSION:
 #
 #   managed/pgtle.sh           | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #   managed/pgtle.sh VERSION   | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"

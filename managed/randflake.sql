@@ -19,12 +19,12 @@
 -- `life` is 16 bits of the server's start time. A number is usable if its life is that of this
 -- start, and its second is the clock's second or one of the next 60. These invariants hold:
 --
--- 1. A second has one holder. The position never falls, and each nextval of `tickets` adds 1 to it.
---    A session reads hops and leaps before and after its nextval. If both reads agree, the session
---    knows the position that its nextval made, and no other nextval made this position.
--- 2. Sessions use each number of a second once. Only the holder of a second sets `numbers` to the
---    second's first number, n = 0. It does so only once, even after a long pause. From there on,
---    each nextval adds one.
+-- 1. Each second has one holder. The position never falls, and each nextval of `tickets` adds 1 to
+--    it. A session reads hops and leaps before and after its nextval. If both reads agree, the
+--    session knows the position that its nextval made, and no other nextval made this position.
+-- 2. Sessions use each number of each second once. Only the holder of a second sets `numbers` to
+--    the second's first number, n = 0. It does so only once, even after a long pause. From there
+--    on, each nextval adds one.
 -- 3. A second's numbers never run into those of the next second. Before each nextval, a session
 --    checks that the last number is below 122,880. A session that pauses after this check may take
 --    one number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
@@ -32,16 +32,17 @@
 --    position has reached the disk or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
 --    beyond the position on disk. From PostgreSQL 17 on, the session flushes the WAL. Before 17, it
---    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If it has
---    not, the session waits for the clock. After such a wait, a used second can be opened again
---    only if a crash loses the position of that second and the clock steps back during the crash.
+--    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If the
+--    position has not reached the disk, the session waits for the clock. After such a wait, a used
+--    second can be opened again only if a crash loses the position of that second and the clock
+--    steps back during the crash.
 -- 5. After a crash, no session uses a number from before the crash, because `numbers` is then 0 or
 --    belongs to another life.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
---    takes over a node id with an unknown past begins with the second 64 seconds ahead of its
---    clock, and waits 4 seconds until that second is only 60 seconds ahead. This is safe if the new
---    server's clock is less than 4 seconds behind the former server's clock. The past is unknown on
---    a promoted standby. Even a synchronous standby may lack the last positions, because only the
+--    takes over a node id with an unknown past begins at its clock's time plus 64 seconds, and
+--    waits 4 seconds until this time is only 60 seconds ahead. This is safe if the new server's
+--    clock is less than 4 seconds behind the former server's clock. The past is unknown on a
+--    promoted standby. Even a synchronous standby may lack the last positions, because only the
 --    session that moves a position waits until the standby has that position. The past is also
 --    unknown if randflake_configure() gets a node id, makes sequences, or finds that the server,
 --    database or timeline has changed. If the secret is new, no node id has a past.
@@ -49,9 +50,9 @@
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
 -- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, and
--- begins 64 seconds ahead of the clock. The function changes randflake_state by TRUNCATE, which
--- waits for all transactions that have read the row. Older snapshots then see no row. Only this
--- function calls setval for logged sequences.
+-- begins 64 seconds ahead of the clock. The function replaces the row of randflake_state by
+-- TRUNCATE, which waits for all transactions that have read the row. Older snapshots then see no
+-- row. Only this function calls setval for logged sequences.
 --
 -- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
 -- half a second. Hops and leaps bridge idle times. A session moves hops and leaps only if the
@@ -374,9 +375,9 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: first the state's index, then the bit's index in the
-    -- state. If each bit moves to the place with its lowest and highest 6 bits exchanged, states
-    -- turn into slices, and slices into states. Step i exchanges bits i and i + n. swaps[i] marks
-    -- places with bit i = 1 and bit i + n = 0.
+    -- state. Exchanging the lowest and highest 6 bits of all places turns states into slices, and
+    -- slices into states. Step i exchanges bits i and i + n. swaps[i] marks places with bit i = 1
+    -- and bit i + n = 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -638,8 +639,8 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- If nothing changes for 0.1 s, this session assumes that the session that holds the second
-        -- has ended.
+        -- If nothing changes for 0.1 s, this session assumes that the holder of the second has
+        -- ended.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
@@ -1008,8 +1009,9 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- Returns the identifier of `digits`. Errors show `all_`, the text form that contains these digits.
--- The function compares under collation "C", whatever the collation of the caller's column is.
+-- Returns the identifier that `digits` represents. Errors show `all_`, the text form that contains
+-- these digits. The function compares under collation "C", whatever the collation of the caller's
+-- column is.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -11,7 +11,7 @@
 -- How the script finds columns and objects
 --
 -- moving() returns the columns that move: generated keys, and columns that refer to them by foreign
--- keys. A group consists of tables that are connected by foreign keys. Its name is that of its
+-- keys. A group consists of tables that are connected by foreign keys. A group has the name of its
 -- first table. hanging() finds what depends on the columns that move, even through views and
 -- functions. "kept" means that PostgreSQL keeps an object through ALTER COLUMN TYPE. "made again"
 -- means that the move drops an object and creates it with the SQL that PostgreSQL prints for it.
@@ -22,7 +22,7 @@
 -- Each column gets a shadow column (new_…). A trigger sets the shadow in every row that a program
 -- writes, and fill() sets it in all other rows. Step 7 gives the column's name to the shadow, and
 -- renames the column (old_…). After step 7, triggers set the old column in new rows, so undo() can
--- exchange the columns back. Before step 7, undo() drops what the steps made.
+-- swap the columns back. Before step 7, undo() drops what the steps made.
 --
 -- A shadow belongs to a number, not to a row, because references to a number remain when another
 -- row takes the number. So when an UPDATE or DELETE removes a number from a row, a table of the
@@ -30,8 +30,9 @@
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
 -- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. Later it builds the partitioned table's indexes and keys from them. A check
--- refuses rows without a shadow, even if a program attaches a partition or disables a trigger.
+-- programs write. Later the move builds the partitioned table's indexes and keys from those of the
+-- partitions. A check refuses rows without a shadow, even if a program attaches a partition or
+-- disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
 -- in the schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The
@@ -39,9 +40,9 @@
 --
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies the names of objects in all other
--- schemas. A table's owner can attach code to the table, or replace it by a view. So statements
--- that may run such code or parse the owner's text run as the owner (as_owner). The functions of a
--- move run as the owner too.
+-- schemas. A table's owner can attach code to the table, or replace it by a view. So as_owner()
+-- runs all statements that may run such code or parse the owner's text. The functions of a move run
+-- as the owner too.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -166,7 +167,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the views for a LOCK TABLE, which must list them before their tables. LOCK TABLE requires
--- that a view's owner has rights on the view's tables. If an owner lacks them, returns no view.
+-- that a view's owner has rights on the view's tables. If an owner lacks these rights, returns no
+-- views at all.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -202,7 +204,7 @@ $$;
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
 -- because the role's code could run RESET ROLE, and deferred triggers would run after the reset.
 -- While PostgreSQL refreshes a materialized view, it refuses RESET ROLE and deferred triggers. So
--- this function refreshes a materialized view that the role owns.
+-- this function runs the statement in a refresh of a materialized view that the role owns.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -306,7 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Returns the common name of the table and the function that map a key's old numbers to new ones.
+-- A table and a function map a key's old numbers to new ones. Returns the name of both.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -367,8 +369,8 @@ $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
 -- replaces each given column ("table.number"), OTHER replaces any other column, and CONST replaces
--- any constant. A UNION and its branches' result columns share a number: "{SETOPERATIONSTMT/1",
--- ":resno 3/1".
+-- any constant. A UNION and the result columns of its branches share a number:
+-- "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -558,7 +560,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of the index on `rel` that belongs to the index `parent`. ALTER COLUMN TYPE has
+-- Restores the name of the index that `rel` has for the index `parent`. ALTER COLUMN TYPE has
 -- changed the name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -587,8 +589,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- Returns the statements that recreate an object, with its owner, grants, comments and state. They
--- name operators in the search_path without a schema, so that PostgreSQL finds the new type's.
+-- Returns the statements that recreate an object, with its owner, grants, comments and state. The
+-- statements omit the schema of operators in the search_path, so that PostgreSQL finds the new
+-- type's operators.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -1272,7 +1275,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of an object that follow() makes for a column, or of the check on its shadow.
+-- Returns the name of the check on a column's shadow, or of an object that follow() makes for the
+-- column.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1412,7 +1416,8 @@ END
 $$;
 
 -- Returns the part of an index's definition after ON table, with shadows in place of the columns.
--- To get it, makes such an index on an empty copy of the table, and renames the copy's columns.
+-- To get this part, makes the same index on an empty copy of the table, and renames the copy's
+-- columns.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1477,7 +1482,7 @@ $$;
 
 -- Returns the indexes on columns that the script moves. Until step 7, `built` is the name of the
 -- index on the shadow columns. `parent` is the partitioned index above a partition's index. Step 7
--- makes it from the partitions' indexes.
+-- makes `parent` from the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1687,8 +1692,8 @@ BEGIN
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- While a reference reserved a shadow, another transaction may have given the
-            -- referenced row a different shadow. This UPDATE corrects the reference.
+            -- While a trigger reserved a shadow for a reference, another transaction may have given
+            -- the referenced row a different shadow. This UPDATE corrects the reference.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg are reached by the unit, regression and TAP tests, with
-# PostgreSQL's assertions on. Fails below 96 % of the lines, so a run of only some tests fails.
+# PostgreSQL's assertions on. Fails if the tests reach less than 96 % of the lines, so a run of only
+# some tests fails.
 #
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh

@@ -5,8 +5,8 @@
 
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# Maps each major version to the Debian suites that contain it, joined by "+". With SUITE:PACKAGE,
-# apt installs from that suite only the packages that the source package PACKAGE builds.
+# Maps each major version to the Debian suites that contain it, joined by "+". For SUITE:PACKAGE,
+# apt installs from SUITE only the packages that the source package PACKAGE builds.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'

@@ -4,9 +4,9 @@
 #   scripts/sentences.pl 60             60 sentences of this commit, drawn at random
 #   scripts/sentences.pl FILE...        all sentences of these files
 #
-# The first eight digits of the commit are the seed of the draw. « and » enclose the sentence.
-# Before a list item stands the sentence that introduces the list, and below a comment the line of
-# code after it. Tables, headings and code are left out.
+# The first eight digits of the commit are the seed of the draw. « and » enclose the sentence. Each
+# list item follows the sentence that introduces the list. Below a comment is the next line of code.
+# Tables, headings and code are left out.
 
 use strict;
 use warnings;

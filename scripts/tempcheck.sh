@@ -28,7 +28,7 @@ runs() {
     [ "$kind" = all ] || [ "$kind" = "$1" ]
 }
 
-# Sets `tests` to the given names, or to all names in a directory, without directory and suffix.
+# Sets `tests` to the given names, or to all names in a directory. Strips directory and suffix.
 choose() {
     local directory=$1 suffix=$2 name there
     there=("$directory"/*"$suffix")

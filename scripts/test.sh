@@ -75,7 +75,8 @@ unit_tests_valgrind() {
         FILTER='-Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# Runs unit tests for aarch64, whose vector registers differ from x86, and for big-endian s390x.
+# Runs unit tests for aarch64, whose vector registers differ from those of x86, and for s390x, which
+# is big-endian.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do

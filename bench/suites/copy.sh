@@ -18,8 +18,8 @@ suite_copy() {
     sql -q -c 'DROP TABLE copy_rows'
 }
 
-# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column". The first
-# line is the baseline. For each line it prints SQL, which fills a table and returns samples.
+# copy_into SUITE REPETITION CASE KEY: reads lines "label|column type and default". The first line
+# is the baseline. For each line it prints SQL, which fills a table and returns samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

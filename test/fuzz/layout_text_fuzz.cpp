@@ -1,5 +1,5 @@
 // ParseLayout must accept only layouts within the bounds. It must read each accepted layout back
-// from the text that FormatLayout writes. An error must point into the text.
+// from the text that FormatLayout writes. An error's position must be within the text.
 
 #include <cstring>
 

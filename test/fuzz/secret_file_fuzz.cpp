@@ -68,7 +68,7 @@ void CheckAccepted(const SecretList& list) {
     Check(Parse(Written(list), &again).error == SecretFileError::kNone && Same(again, list));
 }
 
-// Checks that the lines before the wrong line parse, and that the lines after it do not matter.
+// Checks that all lines before the wrong one are valid, and that the lines after it do not matter.
 void CheckRefused(const std::string& text, const SecretFileResult& result) {
     if (result.error == SecretFileError::kEmpty) {
         Check(result.line == 0);

@@ -65,7 +65,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
-// Each bit of `other` selects a part of the start that does not match the state.
+// Each bit of `other` makes one part of the start differ from the state.
 void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);

@@ -71,7 +71,7 @@ sub looks {
 }
 
 for my $form ('setting', 'file') {
-    # The search for the secret must ignore case, so the secret mixes lower and upper case.
+    # The secret mixes lower and upper case, because the search for it must ignore case.
     my $secret = random_secret() =~ s/([a-f])/rand 2 < 1 ? uc $1 : $1/ger;
     my $other = random_secret();
 

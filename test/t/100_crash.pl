@@ -1,5 +1,6 @@
-# Crashes, stops and restarts the server under load. Checks that the server repeats no identifier,
-# and starts at the window's written end after a crash, but at the exact end after a clean stop.
+# Crashes, stops and restarts the server under load. Checks that the server repeats no identifier.
+# It must start at the window's written end after a crash, but right after the last used second
+# after a clean stop.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds (`make soak` uses a large number).
 
@@ -80,7 +81,7 @@ for my $round (1 .. $rounds) {
     my %over = (name => "round $round, $way", crash => $ways{$way}{crash});
 
     # The random sleep makes some rounds end while the server extends its window. A server that
-    # stops early in a second may start again in the same second.
+    # stops near the beginning of a second may start again in the same second.
     sleep rand 1.5;
     sleep 1 - (time - int time) if $ways{$way}{early};
     my $from = clock();
@@ -144,7 +145,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend outlives its postmaster. It is safe for it to generate, because no server starts
+# A stopped backend outlives its postmaster. The backend may generate, because no server starts
 # beside it.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);

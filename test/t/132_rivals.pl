@@ -135,7 +135,8 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# Reloads the server, so that it announces itself at once instead of after up to 30 seconds.
+# Reloads the server, so that it announces itself at once. Without a reload, this may take 30
+# seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');

@@ -35,7 +35,7 @@ sub start_with {
 }
 
 # A clean stop counts as proof until max_clock_skew has passed. This value leaves time for a slow
-# restart. Other servers keep the usual skew, so that they hold off briefly.
+# restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 
 sub reload_with {

@@ -54,8 +54,8 @@ wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# If the coordinator's clock is behind, and a lease ends later than a new lease would, the
-# coordinator does not renew it. No lease begins before the creation of the extension.
+# A coordinator whose clock is behind does not renew a lease that ends later than a new lease would.
+# No lease begins before the creation of the extension.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');

@@ -1,7 +1,7 @@
 # Replays random steps of the coordinator's model (test/unit/lease_coordinator.h) with the SQL
 # functions, and compares each answer. The simulation of leases runs the same model. Then the test
-# changes one rule of the functions at a time. The replay must find each change, and the changes
-# together must violate every checked contract.
+# changes one rule of the functions at a time. The replay must find each change. For every checked
+# contract, at least one change must violate it.
 
 use FindBin;
 use Randflake;
@@ -231,7 +231,7 @@ SQL
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# To save time, the replay starts with the traces that found the previous changes.
+# To save time, the replay starts with the traces that detected earlier changes.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {

@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# With max_clock_skew = 0, a server relies on no earlier stop, and only the search delays it.
+# With max_clock_skew = 0, no stop counts as proof, and only the search delays the server.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;

@@ -10,7 +10,8 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Returns a wait event's name in pg_stat_activity, which is always "Extension" before PostgreSQL 17.
+# Returns the name that pg_stat_activity shows for a wait event. Before PostgreSQL 17, this is
+# always "Extension".
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';

@@ -143,7 +143,7 @@ reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
 # Django makes the test database with the recipe's migrations. The program tests fixtures,
-# serializers (if they are installed), and a key whose type changes and changes back.
+# serializers (if they are installed), and a change of a key's type and back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

@@ -149,7 +149,7 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-# The page revokes EXECUTE from PUBLIC on VOLATILE functions, because these use up numbers.
+# The page's SQL revokes EXECUTE from PUBLIC on VOLATILE functions, because these use up numbers.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

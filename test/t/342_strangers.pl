@@ -1,4 +1,5 @@
-# Attacks as each person in the tables of docs/security.md, and checks the column "does not learn".
+# Attacks as each person in the tables of docs/security.md would. Checks that the column "does not
+# learn" is true.
 
 use Docs;
 use File::Find ();

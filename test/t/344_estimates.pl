@@ -1,5 +1,5 @@
-# Checks that the planner's estimates for the type randflake equal those for bigints that sort
-# alike.
+# Checks that the planner's estimates for the type randflake equal those for bigints in the same
+# order.
 
 use Randflake;
 

@@ -35,7 +35,8 @@ for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ])
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores the dump into a copy of $template. Returns success, errors and the database's name.
+# Restores the dump into a copy of $template. Returns whether the restore succeeded, its errors, and
+# the database's name.
 my $databases = 0;
 my $template = 'template0';
 
@@ -218,7 +219,7 @@ is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a 
 $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
-# The type's first use waits for a transaction that has restored a fingerprint but not committed.
+# The type's first use waits for an open transaction that has restored a fingerprint.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');

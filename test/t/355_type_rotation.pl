@@ -1,6 +1,6 @@
-# Replicates the type logically in both directions, as text and in binary, while the secret changes.
-# Some replication slots begin before the new secret's first value, others after it. A server
-# without the new secret still reads all values of the old secret.
+# Replicates the type's values logically in both directions, as text and in binary, while the secret
+# changes. Some replication slots begin before the new secret's first value, others after it. A
+# server without the new secret still reads all values of the old secret.
 
 use Randflake;
 use RandflakeSecrets;
@@ -69,7 +69,8 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The first insert under the new secret rolls back, so the second must add the secret's entry.
+    # The first insert under the new secret rolls back, so the second insert must add the secret's
+    # entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -90,7 +91,7 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Returns whether a slot shows 100 or more changes, and the tables have their identifiers.
+# Returns whether a slot shows 100 or more changes, with the identifiers that are in the tables.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");

@@ -39,7 +39,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 my $from = int(time) + 40;
 my @ring = ($secrets[0], $from => $secrets[1]);
-# A user may send any number. The server's only secret decodes this number to the time $from.
+# A user may send any number. Under the server's only secret, this number has the time $from.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
 my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',

@@ -57,7 +57,8 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers of this many new seconds, ahead of the clock. Skips most numbers of each second.
+# Makes identifiers in this many new seconds, which are ahead of the clock. Skips most numbers of
+# each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -317,7 +318,7 @@ for my $crash (1 .. 3) {
 # --- failover -------------------------------------------------------------------------------------
 
 # Fails over to a standby that has all commits but lacks the latest tickets. This can happen because
-# a session waits for the standby to receive only the tickets that it took itself.
+# a session waits only until the standby has the session's own tickets.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

@@ -1,5 +1,5 @@
-# Dumps, restores and moves databases with the managed script, alone or as an extension of pg_tle.
-# Installs a later version of the script over an earlier one.
+# Dumps, restores and moves databases that have the managed script, by itself or as an extension of
+# pg_tle. Installs a later version of the script over an earlier one.
 
 use Docs;
 use Randflake;

@@ -1,8 +1,8 @@
 # Moves tables of a hostile role with migrate/randflake_migrate.sql, as a superuser. The tables'
 # names contain SQL injections, and the role's code runs wherever PostgreSQL can call it. Checks
 # that this code never runs as another role, and that a move drops only its own objects. After each
-# statement of a move, programs exchange the keys of rows. Joins must return the same rows as in a
-# copy that has not moved.
+# statement of a move, programs swap the keys of pairs of rows. Joins must return the same rows as
+# in a copy that has not moved.
 
 use Randflake;
 

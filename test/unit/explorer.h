@@ -1,4 +1,5 @@
-// Explores all events that can happen to a server's slots, with fields of at most four bits.
+// Explores all events that can happen to a server's slots, in layouts with fields of at most four
+// bits.
 //
 // Backends call Reserve on any slot for any count of numbers. Each clock reading may show any tick.
 // The window's end may advance, ChangeWindow may replace the window and its node ids, SealWindow
@@ -7,7 +8,7 @@
 // time (explorer_replay.h). One or two layouts, each with its own slots, share the window.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
-// and never gives the slots the same second of a node id twice. It checks in every state:
+// and gives the slots each second of a node id at most once. It checks in every state:
 //   - Within a layout, Reserve never returns the same number twice.
 //   - When a call moves a slot's word, the reserved numbers lie in the slot's window.
 //   - A slot's word never decreases while its node id stays the same.
@@ -38,8 +39,8 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls continue alike. Two calls that are about to do the same
-    // compare-and-swap continue alike. A retry behaves like a first attempt, because Reserve keeps
+    // If true, merges states whose calls continue in the same way. Two calls that are about to do
+    // the same compare-and-swap do so. A retry behaves like a first attempt, because Reserve keeps
     // nothing from a lost attempt. The test NothingMerged follows each call up to its second lost
     // swap.
     bool merge = true;
@@ -50,7 +51,7 @@ struct Findings {
     size_t states = 0;
     size_t steps = 0;
 
-    // These fields measure coverage. A search that reaches nothing would also find no violation.
+    // These fields measure coverage. A search that reached nothing would find no violation either.
     std::array<uint64_t, kMaxSets> reserved{};  // per set, a bit for each raw number
     uint32_t outcomes = 0;                      // a bit for each Outcome
     uint32_t largest_reservation = 0;

@@ -2,7 +2,7 @@
 //
 // A call in progress is represented by the list of values it has seen: results of loads, stores and
 // compare-and-swaps, and clock readings. To take the next step, the explorer runs the call again
-// from its start. The call gets the values of the list, and then performs one new operation on the
+// from its start. The call gets the values in the list, and then performs one new operation on the
 // shared cells. A longjmp stops the call before its next operation. This is safe because no object
 // on the core's stack needs destruction.
 //
@@ -61,7 +61,7 @@ public:
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
-    // Runs `call` through its next operation. Returns whether the call ended.
+    // Runs `call` until it has done its next operation. Returns whether the call ended.
     template <typename Call>
     bool Step(Call&& call) {
         if (setjmp(before_) != 0)

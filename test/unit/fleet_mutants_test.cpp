@@ -38,7 +38,7 @@ const BrokenRule kBrokenRules[] = {
     {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 11490},
     {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
     {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
-    // Drops two rules, because each of them alone stops nearly all renewals that this case needs.
+    // Drops both rules, because either rule alone stops nearly all renewals that this case needs.
     {"NoExclusionConstraintAndRenewalsOfNodeIdsThatALaterLeaseHad",
      {.rules = {.renew_unless_followed = false, .exclusion = false}}},
 

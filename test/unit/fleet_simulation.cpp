@@ -450,8 +450,9 @@ private:
         return file;
     }
 
-    // Returns a file that a start must refuse. The file lacks or replaces a secret that the server
-    // has used. If the server has used only the first secret, returns the correct file.
+    // Returns a file with which a server must refuse to start. The file lacks or replaces a secret
+    // that the server has used. If the server has used only the first secret, returns the correct
+    // file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -656,7 +657,7 @@ private:
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        // The coordinator's own server looks into its pool by itself, so the operator need not.
+        // The coordinator's own server looks into the coordinator's pool, so the operator need not.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
@@ -796,7 +797,8 @@ private:
                 return false;
         return has_static();
     }
-    // Returns how far to set a clock back, usually into seconds that the servers used.
+    // Returns by how much to set a clock back. The clock then usually shows a second that servers
+    // used.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;

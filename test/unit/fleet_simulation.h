@@ -44,7 +44,7 @@ struct Operation {
     bool closes_first = true;
     // Operators configure a pool again after a failover or restore that may have undone a change.
     bool configures_again = true;
-    // Operators declare that a failover lost nothing only if that is true.
+    // An operator's declaration that a failover lost nothing is always true.
     bool says_what_is = true;
     // Operators take static node ids out of the pool before the coordinator's server gives them up.
     bool takes_own_nodes_out = true;
@@ -78,7 +78,8 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// These counts measure coverage. A simulation without events would also find no violation.
+// These counts measure coverage. If no events occurred, a simulation would find no violation
+// either.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // the first violation, or empty
     int step = 0;           // the step of the violation

@@ -39,7 +39,7 @@ struct Refused {
     Window window = kWindow;
 };
 
-// Checks that a refusal reserves nothing, and returns the caller's word, clock and window.
+// Checks that a refusal reserves nothing, and that it returns the caller's word, clock and window.
 void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
     for (const auto& [word, now, window] : cases)
         for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {

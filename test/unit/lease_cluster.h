@@ -1,8 +1,9 @@
 // Models a simulated coordinator, its clock, and the replicas and backups that can replace it.
 //
-// The model makes the assumptions of the extension script. A replaced coordinator grants no lease.
-// If a coordinator committed a transaction that its successor lacks, the coordinator's clock was at
-// most max_clock_skew ahead of the successor's clock. In all other cases clocks may show any time.
+// The model makes the same assumptions as the extension script. A replaced coordinator grants no
+// lease. If a coordinator committed a transaction that its successor lacks, the coordinator's clock
+// was at most max_clock_skew ahead of the successor's clock. In all other cases clocks may show any
+// time.
 
 #pragma once
 
@@ -89,7 +90,7 @@ public:
 
     void TakeBackup() { backup_ = current_; }
 
-    // Replaces the coordinator by a complete replica, a replica that lacks the last transactions,
+    // Replaces the coordinator with a complete replica, a replica that lacks the last transactions,
     // or the backup. Without offset_ms, the successor's clock is as far behind as allowed. Returns
     // true if the successor is the backup.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {

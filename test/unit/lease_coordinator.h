@@ -174,7 +174,7 @@ public:
         taken_over_ = false;
     }
 
-    // Adds to `look` what the coordinator's own server finds in the coordinator's tables.
+    // Adds the findings of the coordinator's own server in the coordinator's tables to `look`.
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
@@ -491,7 +491,7 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
-    // Returns the Unix second at which the first secret begins that a holder with this chain lacks.
+    // Returns the Unix second at which the first secret that this chain lacks begins.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         if (agreed == 0 || agreed == chain_.count)
@@ -552,7 +552,7 @@ private:
                               : rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
         return hold.since + hold.longest + skews * hold.widest + 1;
     }
-    // Returns the second at which all waits end. Waits for a closed pool have no end yet.
+    // Returns the second at which all waits end. A wait for a closed pool has no end yet.
     int64_t Until() const {
         int64_t until = 0;
         for (const Hold& hold : holds_)

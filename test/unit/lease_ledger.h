@@ -1,7 +1,7 @@
 // Checks the simulation's invariants against all grants and all used numbers. A server that creates
 // its shared memory anew counts as another server. The invariants are:
-// - At any time, a second of a node id belongs to at most one grant. It may go to another grant
-//   only after the first one has given it back.
+// - At any time, a second of a node id belongs to at most one grant. Another grant may get the
+//   second only after the first grant has given it back.
 // - A leasing server uses only its own grants. No server uses another running server's grant.
 // - No two servers use the same second of a node id, and no number is reserved twice.
 // - If secrets change, no identifier is issued twice, and each identifier decodes to its number.
@@ -85,7 +85,8 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation. If it is 0, the caller sets it to a new grant.
+    // Returns the grant with this incarnation. If the returned value is 0, the caller sets it to a
+    // new grant.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }

@@ -136,7 +136,7 @@ public:
     // Writes every sequence of three changes that begins with `first`, each in a new pool.
     void WriteOrders(int first) {
         for (int order = 0; order < kChanges * kChanges; order++) {
-            // In half of the pools, the hold-off after the creation has ended.
+            // In half of the pools, the hold-off after the pool's creation has ended.
             Remake(first % 2 == 0 ? 100 : 10);
             for (const int change : {first, order / kChanges, order % kChanges}) {
                 Change(change);
@@ -239,7 +239,7 @@ private:
                model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
     }
 
-    // Returns a second at which a rule changes the answer, or the second before or after.
+    // Returns a second at which a rule changes the answer, or a second next to it.
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};

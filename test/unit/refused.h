@@ -2,8 +2,8 @@
 // judge, which knows all states, clocks and grants, names the cause after a session has tried
 // everything. kOther means that there is no cause, which is a violation. For the causes from
 // kUsedUp to kTaken, no server could give a number. For all causes after kTaken, a server that knew
-// everything could give a number. For the causes from kLostInAFailure on, the server has lost a
-// lease or a renewal.
+// everything could give a number. If the cause is kLostInAFailure or a later one, the server has
+// lost a lease or a renewal.
 
 #pragma once
 

@@ -271,7 +271,7 @@ int Repetitions(const Rules& rules, bool kept = false) {
     return found;
 }
 
-// Makes each server that takes over begin at a second that its predecessor cannot have opened.
+// Makes each successor begin at a second that its predecessor cannot have opened.
 void TakesOver(Rules& rules) {
     rules.limits.ahead = 2;
     rules.takes_over = rules.limits;

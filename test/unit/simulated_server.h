@@ -105,7 +105,7 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
-    // After BeCalm(), no operation fails at random and no process pauses at random. Then
+    // After BeCalm(), no operation fails at random and no process pauses at random. From then on,
     // set_reaches_coordinator() decides whether a stopping server reaches the coordinator.
     void BeCalm() { calm_ = true; }
     void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
@@ -170,8 +170,8 @@ public:
     const Settings& settings() const { return settings_; }
     const Settings& last_settings() const { return last_settings_; }
     NodeRange last_nodes() const { return last_settings_.nodes; }
-    // Returns whether static node ids have an open window. While they have one, the server cannot
-    // use seconds that other servers may have used, even if its clock is set back.
+    // Returns whether static node ids have an open window. While a window is open, the server
+    // cannot use seconds that other servers may have used, even if its clock is set back.
     bool has_opened() const {
         return !Window::FromWord(words_[kWindow].value).closed() && !settings_.leases;
     }
@@ -265,8 +265,8 @@ public:
         Begin(Task::kHear);
     }
 
-    // Lists what the processes have done since the last call of TakeDone(): a request that waits
-    // for an answer, releases of leases, and whether a reload failed.
+    // Lists the events since the last call of TakeDone(): a request that waits for an answer,
+    // releases of leases, and whether a reload failed.
     struct Done {
         std::optional<Request> request;
         std::vector<Request> releases;
@@ -1157,8 +1157,8 @@ private:
         return why;
     }
 
-    // A session tried to get a window for this slot. If it still gets no number, the judge counts
-    // the cause.
+    // Call this after a session has tried to get a window for this slot. If the session still gets
+    // no number, the judge counts the cause.
     void Judge(const Word& slot) {
         const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
                                                 Window::FromWord(words_[kWindow].value), 1)
@@ -1198,7 +1198,7 @@ private:
         }
         return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
     }
-    // Returns why the server opens no window of its node ids `nodes` at `now`.
+    // Returns why the server opens no window of the node ids `nodes` at `now`.
     Refused WhyNotOpen(Second now, const NodeRange& nodes) {
         const bool leases = settings_.leases;
         const Window window = Window::FromWord(words_[kWindow].value);

@@ -1,5 +1,5 @@
-// Tests the choice of a session's next step before it uses the type, given the secrets that the
-// database has on record.
+// Tests the steps that a session takes before it uses the type, for different secrets on record in
+// the database.
 
 #include "core/type/type_binding.h"
 

@@ -23,8 +23,8 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks. For each word of the two branches (cipher.cpp), one vector contains this
-// word of all blocks.
+// Holds Bytes / 2 blocks. Each vector contains one word of the two branches (cipher.cpp), taken
+// from all blocks.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -37,9 +37,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, this rotates the
-// word. Clang generates this instruction by itself. GCC does not generate it, and cannot inline the
-// intrinsic into templates that lack this target.
+// An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, the instruction
+// rotates the word. Clang generates this instruction by itself. GCC does not generate it, and
+// cannot inline the intrinsic into templates that lack this target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));

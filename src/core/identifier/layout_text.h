@@ -2,10 +2,10 @@
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits. After the width of the time come a colon and the unit of a tick, in ms or s.
-// The unit must divide one second and the epoch. The epoch is a date, a timestamp in UTC
-// (2010-11-04 01:42:54.657, optionally with T instead of the blank and a Z at the end) or a number
-// of Unix milliseconds. Blanks before and after fields and separators are ignored.
+// Widths are in bits. A colon and the unit of a tick, in ms or s, follow the width of the time. The
+// unit must divide one second and the epoch. The epoch is a date, a timestamp in UTC (2010-11-04
+// 01:42:54.657, optionally with T instead of the blank and a Z at the end) or a number of Unix
+// milliseconds. Blanks before and after fields and separators are ignored.
 
 #pragma once
 

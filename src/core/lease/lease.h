@@ -43,7 +43,7 @@ struct LeaseTerms {
 };
 
 // Returns the latest end to which a holder may open or extend a window when its clock shows `now`.
-// A holder cannot lower an end on disk, so this limits the damage of a wrong coordinator.
+// A holder cannot lower an end on disk, so this bound limits the damage of a wrong coordinator.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;

@@ -114,9 +114,9 @@ public:
                          const LeaseTerms& asked, Second now) noexcept;
     // After kTooLong, returns the granted lease, which the caller gives back unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // Extends the lease so that its last second is `last`. Never moves the end back. But the lease
-    // keeps its end, and the holder does not renew it again, if `last` is beyond LatestEnd and the
-    // clock that never steps also shows that the lease would be too long.
+    // Extends the lease so that its last second is `last`. Never moves the end back. But if `last`
+    // is beyond LatestEnd, and the clock that never steps also shows that the lease would be too
+    // long, the lease keeps its end, and the holder does not renew it again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
@@ -140,16 +140,15 @@ public:
     // If the open lease has no window, returns a window for the lease; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
-    // open yet. The window starts at `earliest` or later, and ends at `latest` or before. The
-    // caller may pass a `now` that has reached `earliest` only if the open lease and the last
-    // window have ended.
+    // open yet. The window starts at `earliest` or later, and ends at `latest` or before. `now`
+    // must be before `earliest` until the open lease and the last window have ended.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if the next lease is useless: this directory may have used the lease's node ids
     // until `used_until`, and the lease ends no later than that. A use that ended by the end of
     // `window` does not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Forgets the next lease and returns it for the caller to give back. Reports a use until the
-    // lease's end, so that the coordinator does not shorten the lease.
+    // Forgets the next lease and returns it for the caller to give back. Reports the lease as used
+    // until its end, so that the coordinator does not shorten it.
     LeaseRelease DropNext() noexcept;
     // Forgets both leases and returns them for the caller to give back. `last` is the last second
     // in which the open lease was used, or kNotUsed.

@@ -1,5 +1,6 @@
-// Lets an operator change the secret. Secrets follow each other in time. Identifiers of two secrets
-// differ, and each identifier decodes to its number. No identifier shows which secret encrypted it.
+// Lets an operator change the secret. Secrets follow each other in time. Identifiers of different
+// secrets differ, and each identifier decodes to its number. No identifier shows which secret
+// encrypted it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`. There is one exception: the lowest
@@ -39,9 +40,10 @@ namespace randflake {
 // The size of shared memory and of the state on disk grows with this number.
 inline constexpr int kMaxGenerations = 16;
 
-// Refers to generations in the caller's memory. The caller may append to them. Cipher::from is the
-// first second, which is 0 for generation 0 and increases with each generation. Cipher::Encrypt and
-// Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
+// Refers to generations in the caller's memory. The caller may append to them. Cipher::from is a
+// generation's first second. It is 0 for generation 0, and increases with each generation.
+// Cipher::Encrypt and Decrypt are inverse bijections of the layout's numbers. The ticks of the
+// layout are seconds.
 template <typename Cipher>
 class Ring {
 public:
@@ -91,8 +93,8 @@ public:
         return false;
     }
 
-    // Returns the expected share of the numbers of `second` that servers use. A generation that
-    // owns 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
+    // Returns which share of all numbers of `second` servers use on average. A generation that owns
+    // 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
     // identifiers evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
@@ -108,7 +110,7 @@ public:
 
     // The compiler inlines Encrypt() and Decrypt(). With one generation, they run only the cipher.
 
-    // Returns false, with an unusable *id, if servers skip the number.
+    // Returns false if servers skip the number. *id is then unusable.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);

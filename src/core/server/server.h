@@ -150,7 +150,7 @@ struct ServerMemory {
     uint64_t marked;    // the marker's value, unless a process outside this server moved it
     bool dirty;         // state.differs_from is not on disk yet
 
-    // These are the arguments of PlanStart at this start, and two of its results.
+    // These are PlanStart's arguments at this start, and two of PlanStart's results.
     StateError found;
     WindowState found_state;
     Start start;
@@ -201,7 +201,8 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with the SlotSets of all layouts.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // Return the tolerated difference of clocks, and its least and greatest value since the start.
+    // Return the tolerated difference of clocks, and the least and greatest difference tolerated
+    // since the start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * If the write fails, reports this and returns false.
@@ -224,7 +225,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // Returns a layout with ticks of one second, the unit of windows.
+    // Returns a layout whose tick is one second, which is the unit of windows.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *
@@ -306,8 +307,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Another server that starts after this stop holds off for the tolerance that is set by
-        // then. So the proof ignores the tolerances that were set earlier in this run.
+        // Another server that starts after this stop holds off for a tolerance set at this stop or
+        // later. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -531,8 +532,8 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // Returns the last second of the open window in which a process reserved a number. If there is
-    // none, returns the second before the window.
+    // Returns the last second of the open window from which a process reserved a number. If there
+    // is none, returns the second before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -646,8 +647,8 @@ private:
                });
     }
 
-    // After the end of the open lease, opens the window of the next lease. The window starts at or
-    // after every written end of the next lease's node ids.
+    // After the end of the open lease, opens the window of the next lease. The window starts no
+    // earlier than the written ends of the next lease's node ids.
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
@@ -796,8 +797,7 @@ private:
         return OpenRange(range, now, next);
     }
 
-    // Opens a window of this range. `next` is the state to write, to which this function adds the
-    // window.
+    // Opens a window of this range. Adds the window to `next`, and writes this state.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
@@ -861,8 +861,8 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // The state keeps only the leases that this start resumes. If this directory is a copy, the
-        // server of the original may still use the other leases.
+        // The state keeps only the leases that the server resumes at this start. If this directory
+        // is a copy, the server of the original may still use the other leases.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -900,7 +900,7 @@ private:
     }
 
     // Plans the start again if the tolerated difference of clocks has changed since the server read
-    // the state. The new plan uses the smallest and the largest value that the difference has had.
+    // the state. The new plan uses the smallest and the largest difference tolerated so far.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());

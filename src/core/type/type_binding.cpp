@@ -22,9 +22,9 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// `ring` lacks an entry that begins at `from`. Another ring has it, and shares with `ring` the
-// first `bound` generations that begin before `from`. Returns the first second in which the two
-// rings can differ.
+// `ring` lacks an entry that begins at `from`. Another ring has this entry. It shares those of the
+// first `bound` generations of `ring` that begin before `from`. Returns the first second in which
+// the two rings can differ.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -107,7 +107,8 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // The first secret needs no check entry, because the keys alone show whether it differs.
+        // The keys alone show whether the first secret differs, so this secret needs no check
+        // entry.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);

@@ -10,10 +10,10 @@
 //   checks   the same entries. A restore loads both tables. If a server lacks an entry's secret,
 //            its table of keys accepts the entry, and its table of checks refuses the entry.
 //
-// If the ring lacks an entry, the entry belongs to another ring. The two rings are equal up to some
-// second, and decode identifiers of earlier seconds in the same way. So the server accepts only
-// values of these seconds. The lowest number of a second stands for the second itself, and always
-// belongs to the first generation.
+// An entry that the ring lacks belongs to another ring. The two rings are equal up to some second,
+// and decode identifiers of earlier seconds in the same way. So the server accepts only values of
+// these seconds. The lowest number of a second stands for the second itself, and always belongs to
+// the first generation.
 //
 // If an identifier's generation starts later than any clock within the tolerated difference can
 // show, no server can have made the identifier. So the server refuses it as input.
@@ -108,8 +108,8 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Returns the next step of a session that uses the type. Ignores `value` if the use does not
-// concern one particular value.
+// Returns the next step of a session that uses the type. Ignores `value` unless the session uses a
+// single value.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 

@@ -175,8 +175,8 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
     return behind > 0 && Ms{behind.count * layout.unit} > skew;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` returns the layout's tick. Needs no lock:
-// any number of processes may run Reserve while one process runs ChangeWindow.
+// Reserves up to `wanted` numbers in a slot. `clock()` returns the current tick of the layout.
+// Needs no lock: any number of processes may run Reserve while one process runs ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
                     uint32_t wanted, Clock&& clock) {
@@ -259,7 +259,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second of the window in which the slot with this word reserved numbers. If the
+// Returns the last second of the window from which the slot with this word reserved numbers. If the
 // slot reserved none, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());

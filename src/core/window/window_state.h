@@ -1,4 +1,4 @@
-// A server keeps the state of its windows on disk. This file encodes and interprets it.
+// A server keeps the state of its windows on disk. The code here encodes and interprets this state.
 //
 // For each range of node ids, the state contains a time in seconds, called the written end. No
 // identifier that the server has issued under these node ids has this second or a later one. This
@@ -115,13 +115,13 @@ enum class SecretsChange : uint8_t {
 
 // Decides whether a server may replace the ring `before` by `after`. Identifiers of seconds before
 // `end` may exist. The secrets of these seconds must stay the same, and later secrets may change.
-// But if `before` has only one secret, a ring without this secret may replace it.
+// But if `before` has only one secret, a ring without this secret may replace `before`.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// The ring `before` lacked a secret for seconds from `differs_from` on. Returns `differs_from`, or
-// 0 if `after` has a new secret that begins then. Only a coordinator knows whether this secret was
-// the missing one.
+// From the second `differs_from` on, the ring `before` lacked a secret. Returns `differs_from`, or
+// 0 if `after` has a new secret that begins at `differs_from`. Only a coordinator knows whether
+// this secret was the missing one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
@@ -254,7 +254,7 @@ struct Lease {
 // A holder has up to two leases: the open lease, whose node ids are in use, and the next lease.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// Parses Linux' boot id: a lower-case UUID and a line break. Any other text sets `boot` to zeros.
+// Parses Linux's boot id: a lower-case UUID and a line break. Any other text sets `boot` to zeros.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
@@ -275,8 +275,8 @@ struct WindowState {
     // The last unproven start of this directory held off until this second. Other servers may have
     // used this server's node ids in earlier seconds.
     Second floor;
-    // The second at which the server found, at a start, that this directory is a copy, or 0. The
-    // operator resets it by acknowledging the copy. A start in another copy sets it again.
+    // 0, or the second at which a starting server found that this directory is a copy. The operator
+    // resets it by acknowledging the copy. A start in another copy sets it again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -393,7 +393,7 @@ struct StartPlan {
 };
 
 // A server starts at `now` in the directory `own` and reads the state `found`. Returns the
-// `copied_at` of the state that it then writes.
+// `copied_at` of the state that the server then writes.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -402,9 +402,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //
 // Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
 // tolerated difference since the start. The wall clock ensures that the hold-off ends after all
-// seconds that other servers used. Other servers' proofs rely on the length of the hold-off, which
-// the uptime ensures even if the clock is set. Even if the operator then sets the clock back, no
-// window begins before the hold-off's end until another postmaster starts (WindowState::floor).
+// seconds that other servers used. Other servers' proofs rely on the length of the hold-off. The
+// uptime ensures this length even if the clock is set. Even if the operator then sets the clock
+// back, no window begins before the hold-off's end until another postmaster starts
+// (WindowState::floor).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts after this stop, and then holds off. So if less time than the
@@ -455,9 +456,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
 // the secret begins later than the present plus the tolerated difference. With leased node ids, it
-// begins at or after the end of this server's last lease, because the coordinator leases no later
-// seconds under another secret. So if a lease ended for lack of a secret, the server can add the
-// secret.
+// begins at or after the end of this server's last lease, because the coordinator leases no seconds
+// after the secret's time under another secret. So if a lease ended for lack of a secret, the
+// server can add the secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

@@ -137,7 +137,8 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Returns a remedy and where to read the full message. `usual` is the remedy for most problems.
+// Returns a remedy, and the place where the full message is. `usual` is the remedy for most
+// problems.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",

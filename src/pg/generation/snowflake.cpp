@@ -1,9 +1,10 @@
-// Defines snowflake_generate(), which returns unencrypted numbers of randflake.snowflake_layout. A
-// backend reserves a statement's first number without a batch, so that the numbers of single-row
-// statements are in the order of time. For further numbers, it reserves batches. The next batch is
-// twice as long if the statement uses up a batch within a tick of the layout, and otherwise half as
-// long. The backend drops a batch when its statement ends or the coarse clock ticks. So a number's
-// time lags behind the clock by at most one tick of the layout plus one tick of the coarse clock.
+// Defines snowflake_generate(), which returns unencrypted numbers in the layout
+// randflake.snowflake_layout. A backend reserves a statement's first number without a batch, so
+// that the numbers of single-row statements are in the order of time. For further numbers, it
+// reserves batches. The next batch is twice as long if the statement uses up a batch within a tick
+// of the layout, and otherwise half as long. The backend drops a batch when its statement ends or
+// the coarse clock ticks. So a number's time lags behind the clock by at most one tick of the
+// layout plus one tick of the coarse clock.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

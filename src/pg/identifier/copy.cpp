@@ -7,12 +7,12 @@
 // a planner support function replaces each call of a function by a call of its twin.
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
-// all rows. So the support function checks two conditions. First, the innermost utility statement
-// is COPY FROM, or no utility statement runs and this process is a worker of logical replication.
-// Second, the planner works without a state (`root`). It has no state when it plans COPY's
-// defaults, but has one when it plans queries in triggers. The conditions also hold for COPY's
-// WHERE clause, trigger conditions, CHECK constraints, and the defaults of replicated rows. A twin
-// does no harm in these expressions, because PostgreSQL evaluates them for each row.
+// all rows. So the support function checks two conditions. First, either the innermost utility
+// statement is COPY FROM, or this process is a worker of logical replication and no utility
+// statement runs. Second, the planner works without a state (`root`). It has no state when it plans
+// COPY's defaults, but has one when it plans queries in triggers. The conditions also hold for
+// COPY's WHERE clause, trigger conditions, CHECK constraints, and the defaults of replicated rows.
+// A twin does no harm in these expressions, because PostgreSQL evaluates them for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
 // no values of type internal. The argument is the Oid of f. The role needs EXECUTE on f.

@@ -145,7 +145,8 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Returns parameters for the server that this server follows, or followed until its promotion.
+// Returns parameters for the upstream server, which this server follows, or followed before its own
+// promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},

@@ -237,8 +237,8 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // The lease opens even if it has ended by this server's own clock. But then the problem
-    // remains.
+    // The lease opens even if this server's clock is already past the lease's end, but the problem
+    // then remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

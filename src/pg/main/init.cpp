@@ -48,7 +48,7 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// kClosedIn lists the first minor release of each major version that fixes CVE-2026-6460.
+// For each major version, kClosedIn lists the first minor release that fixes CVE-2026-6460.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);

@@ -13,8 +13,8 @@ void require_secret();
 // Requires a preloaded library, a node id and a secret.
 void require_generator();
 
-// If the library is preloaded, but a setting that generation needs is missing, returns the error,
-// else null.
+// Returns the error if the library is preloaded, but a setting that generation needs is missing.
+// Otherwise returns null.
 const ErrorText* missing_setting();
 
 // Checks what require_generator checks, and that the node ids, if known, fit in 53-bit identifiers.

@@ -43,9 +43,9 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// Returns whether the next start is likely to have a node id. If a changed node id awaits a
-// restart, its value is unknown. The function then assumes that the restart gives the server a node
-// id if it has none, and otherwise removes it.
+// Returns whether the server is likely to have a node id after its next start. If a changed node id
+// awaits a restart, its value is unknown. The function then assumes that the restart gives a node
+// id to a server without one, and takes it from a server with one.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

@@ -74,7 +74,7 @@ struct SharedState {
     Counters counters;
 
     alignas(64) AtomicWord window;
-    // There are slot_count slots for Randflake, as many for Snowflake, and up to 256 for 53 bits.
+    // Randflake and Snowflake have slot_count slots each, and 53-bit numbers have up to 256.
     Slot slots[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -115,5 +115,6 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
-// true. All other fields are then zero. The caller holds AddinShmemInitLock, and initializes them.
+// true. All other fields are then zero. The caller holds AddinShmemInitLock, and initializes these
+// fields.
 bool shmem_attach();

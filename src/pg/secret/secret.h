@@ -47,7 +47,7 @@ const char* secret_entry_text(const randflake::SecretRecord& record);
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
 // Returns the key of a permutation (core/identifier/feistel.h): the first 16 bytes of an
-// HMAC-SHA-256. The HMAC's key is a secret, and its text is `use`, a zero byte and `label`.
+// HMAC-SHA-256. The HMAC's key is a secret, and the HMAC's text is `use`, a zero byte and `label`.
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);

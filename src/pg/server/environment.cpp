@@ -183,8 +183,8 @@ static bool begins_in_recovery() {
 }
 
 // Combines the machine's boot id with the position of the last checkpoint, which every run of
-// PostgreSQL moves, even without this library. If the last run did not end cleanly, the boot id
-// becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid id.
+// PostgreSQL moves, even a run without this library. If the last run did not end cleanly, the boot
+// id becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid id.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

@@ -2,8 +2,9 @@
 // secret. Servers of different system users, or with separate /dev/shm, do not find each other.
 //
 // Each server locks its node ids in a shared memory file named after the first secret's
-// fingerprint. These locks are shared, so a claim never fails. All processes of a server inherit
-// the open file (OFD locks of Linux), so the locks end with the last process.
+// fingerprint. These locks are shared, so a claim never fails. The locks belong to the open file
+// (OFD locks of Linux), which all processes of a server inherit. So the locks end with the last
+// process.
 
 #pragma once
 
@@ -15,5 +16,5 @@ void node_claim_open();
 // Call before the first window opens. Warns if another server's claim overlaps this server's.
 void node_claim_take();
 
-// Returns the pid of another postmaster whose claim overlaps this server's claim; 0: none.
+// Returns the pid of another postmaster whose claim overlaps this server's claim (0 if none).
 pid_t node_claim_rival();

@@ -6,8 +6,8 @@
 // If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
 // beside this server's entry. While the entry is there, no session can read values of the type. The
 // dump has the entry in a second table too, randflake_key_check, whose constraint refuses the
-// entry. So the restore fails. If the operator adds the secret later, the restored values are still
-// wrong. They stay unusable, because randflake_key_check lacks the entry. If the server has the
+// entry. So the restore fails. The restored values are wrong, even if the operator adds the secret
+// later. They stay unusable, because randflake_key_check lacks the entry. If the server has the
 // secret at the restore, a trigger copies the entry to randflake_key_check.
 //
 // CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
@@ -16,12 +16,14 @@
 // randflake_key_check, it locks that table and randflake_key against new entries.
 //
 // In a bound database, any role may make or input a value under any secret after the first one. The
-// role's transaction adds the secret's entry if it sees none. So the tables may have an entry
-// twice, but no dump has a value without its entry. Standbys and read-only transactions store no
-// value, so they need no entry. Parallel operations cannot add an entry, so they raise an ERROR.
+// role's transaction adds the secret's entry if it does not see this entry. So the tables may have
+// an entry twice, but no dump has a value without its entry. Standbys and read-only transactions
+// store no value, so they need no entry. Parallel operations cannot add an entry, so they raise an
+// ERROR.
 //
 // Scans read randflake_key like a catalog, so that the type's output needs no ordinary snapshot.
-// Logical decoding can read it as a user catalog table, but must not read randflake_key_check.
+// Logical decoding can read randflake_key as a user catalog table, but must not read
+// randflake_key_check.
 
 #include "pg/type/type_key.h"
 
@@ -154,7 +156,7 @@ static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     return list;
 }
 
-// Inserts without SQL, because the role may lack the privilege.
+// Inserts without SQL, because the role may lack the INSERT privilege.
 static void add_row(Oid table, const char* entry) {
     Relation relation = table_open(table, RowExclusiveLock);
     const TupleDesc row = RelationGetDescr(relation);
@@ -289,7 +291,7 @@ static const char* bind_hint() {
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
-    // randflake_key_check matters only if randflake_key has more than the first secret's entry.
+    // randflake_key_check matters only if randflake_key has an entry besides the first secret's.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
     if (further && !decoding)
@@ -397,8 +399,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The binding that this process knows may lack an entry that was committed later. So before the
-    // loop refuses the use, locks the tables or adds entries, it reads the tables again.
+    // The binding that this process knows may lack an entry that was committed later. So the loop
+    // reads the tables again before it refuses the use, locks the tables or adds entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;

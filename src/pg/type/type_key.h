@@ -10,9 +10,9 @@
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
 
-// While the server has type_certain_secrets secrets, this session may use raw numbers below
-// type_certain_end without reading the tables. If type_certain_end is 0, the session must always
-// read the tables.
+// As long as type_certain_secrets is the number of the server's secrets, this session may use raw
+// numbers below type_certain_end without reading the tables. If type_certain_end is 0, the session
+// must always read the tables.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 

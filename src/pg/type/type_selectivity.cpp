@@ -1,7 +1,7 @@
-// Tells the planner which fraction of the values the operators <, <=, > and >= select. PostgreSQL's
-// estimators interpolate within a bin of the histogram only for built-in types. So this code passes
-// the column and the constant as bigint, which has the same order. But it passes the operator of
-// randflake, by which the estimators find the column's statistics and indexes.
+// Tells the planner how many of the values the operators <, <=, > and >= select, as a fraction.
+// PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. So
+// this code passes the column and the constant as bigint, which has the same order. But it passes
+// the operator of randflake, by which the estimators find the column's statistics and indexes.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
 // for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x
@@ -55,7 +55,7 @@ static double probability(const Comparison& c, int relation) {
         Int32GetDatum(relation)));
 }
 
-// If one operand is a column and the other contains none, sets *column and returns the bound.
+// If one operand is a column and the other contains no column, sets *column and returns the bound.
 static Bound bound_of(const Comparison& c, Var** column) {
     if (!is_less(c) && !is_greater(c))
         return Bound::kNone;

@@ -48,7 +48,7 @@ pg_noinline void check_type_usage(Oid maker) {
              errhint("Let the owner of the type run GRANT USAGE ON TYPE %s TO %s.", name,
                      quote_identifier(role_name))));
     }
-    // Does not remember the role if something changed during the check.
+    // Remembers the role only if nothing changed during the check.
     if (changes == changes_before)
         type_maker = role;
 }

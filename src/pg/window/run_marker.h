@@ -1,4 +1,4 @@
-// Keeps in memory a mark of the state's last write (WriteRecord in core/window/window_state.h).
+// Keeps the mark of the state's last write in memory (WriteRecord in core/window/window_state.h).
 
 #pragma once
 
@@ -10,7 +10,7 @@
 // Returns whether the file is regular, belongs to the server's user and has exactly one hard link.
 bool is_own_file(int fd);
 
-// Reads the id of the machine's boot; 0: unknown.
+// Reads the machine's boot id (0 if unknown).
 void read_boot_id(uint64 boot[2]);
 
 // Returns the mark; 0 if unknown.

@@ -212,7 +212,7 @@ SQL
 # Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
 # times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
 # and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
-# no call in advance. It calls a function in a language other than C only 200 times, because the
+# no call in advance. If a function's language is not C, it makes only 200 calls, because the
 # language manages memory.
 sub memory_of_loops {
     return <<'SQL';

@@ -30,7 +30,8 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops all clocks one second after the later of two times: the true time, and the last call's.
+# Stops all clocks one second after the later of two times: the true time, and the time at which the
+# last call stopped them.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {

@@ -76,8 +76,7 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Ends all connections. Each of these functions serves a new connection, which it gets as an
-# argument:
+# Ends all connections. Each of these functions gets a new connection as an argument, and serves it:
 # - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` gets the connection and the request, and sends the messages after BindComplete.
 sub play {

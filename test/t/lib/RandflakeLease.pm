@@ -70,7 +70,7 @@ sub start_coordinator {
 }
 
 # Creates the extension again, because a copied coordinator must assume that it lost leases. A
-# trigger copies each lease for all_is_well, because grants delete older leases of their node ids.
+# trigger copies each lease for all_is_well, because a grant deletes older leases of its node ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -91,7 +91,8 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from $coordinator: a server or connection string.
+# Returns the settings of a server that leases from $coordinator, which is a server or a connection
+# string.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;

@@ -1,5 +1,5 @@
 # Runs SQL four times as fast as PostgreSQL::Test::Cluster, which starts psql for each call. This
-# module replaces the methods `psql`, which `safe_psql` calls, and `poll_query_until`. It sends SQL
+# module replaces two methods: `poll_query_until`, and `psql`, which `safe_psql` calls. It sends SQL
 # to the server through DBD::Pg. Each call has its own session, and each statement its own
 # transaction. Results and errors look like psql's, but errors have no line numbers, and a statement
 # on a table with rules may print a different result. SQL that needs psql runs in psql.
@@ -54,7 +54,8 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error. Newer versions of DBD::Pg give cancelled statements no text.
+# Returns the last statement's error. Newer versions of DBD::Pg return no error text for cancelled
+# statements.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -62,7 +63,8 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement, or dies at the time $give_up_at. Returns rows as text, and whether it succeeded.
+# Runs a statement, or dies at the time $give_up_at. Returns rows as text, and whether the statement
+# succeeded.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });

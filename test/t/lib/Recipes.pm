@@ -51,7 +51,7 @@ sub output_of {
     return ($good, $output);
 }
 
-# Returns whether a program succeeds, which shows whether the machine has a driver.
+# Returns whether a program succeeds. The result shows whether the machine has a driver.
 sub succeeds {
     return (output_of('.', @_))[0];
 }
