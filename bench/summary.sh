@@ -4,8 +4,8 @@
 #   bench/summary.sh [DIRECTORY]
 #
 # For each item, results.csv contains the median and quartiles of its samples, and of its ratios to
-# the base item. Each ratio compares two samples of one repetition, so the machine's speed does not
-# affect it.
+# the base item. Each ratio compares two samples of one repetition, so it does not depend on the
+# machine's speed.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

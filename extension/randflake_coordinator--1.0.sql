@@ -64,7 +64,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
 -- leases, oldest first, until the collected leases have more node ids than the grant needs. So
--- `used` never exceeds the largest number of node ids under leases in force at one time. These also
+-- `used` never exceeds the largest number of node ids that were leased at one time. These also
 -- count as in use:
 --
 -- - chunks that are locked by open transactions. If such a transaction collects leases and then
@@ -75,8 +75,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - for a day after a takeover, leases from before the takeover that no holder has renewed.
 --
 -- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. They
--- do so with all node ids of a pool of fewer than 16 chunks, so open transactions lock only what
--- they lease.
+-- take all node ids so if the pool has fewer than 16 chunks, because open transactions then lock
+-- only what they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
 -- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
@@ -164,8 +164,7 @@ CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
 'coordinator: until this Unix millisecond other sessions leave the pool to a change that has waited too long';
 
--- A dump omits this table. A restored coordinator grants nothing at first, so it needs no old
--- counts.
+-- A dump omits this table. A restored coordinator at first grants nothing, and so needs no counts.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY, -- name of the role
     minute bigint NOT NULL, -- minute of its last grant, since 1970
@@ -330,7 +329,7 @@ REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text
 
 -- Locks the pool against changes until the transaction ends. Other sessions can hold this lock at
 -- the same time. Returns the pool with its current mark; a takeover raises the mark. Returns null
--- if there is no pool.
+-- without a pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -378,8 +377,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Adds an event after which grants wait. Deletes events with the same cause that end no later than
--- the new event.
+-- Adds an event after which grants wait. Deletes events with the same cause that end no later.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void
@@ -551,8 +549,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- If `chosen` is free, removes its former leases and returns true. The caller has locked the
--- chunks.
+-- If `chosen` is free, removes its old leases and returns true. The caller has locked the chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -892,8 +889,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If the coordinator knows when the reason for a refusal ends, the error's column field contains
--- this second.
+-- If a refusal can succeed from a known second on, the error's column field contains this second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1337,8 +1333,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits, because other servers may have had this value at
-    -- the event.
+    -- A larger new value extends current waits: other servers may have had this value at the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

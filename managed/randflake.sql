@@ -101,8 +101,7 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
         END IF;
     END IF;
-    -- Records the objects that an earlier version made, because the script leaves their grants as
-    -- they are.
+    -- Records the objects that an earlier version made, because the script keeps their grants.
     PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
@@ -134,8 +133,8 @@ ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then x and y of the right branch. A round computes both branches at once. The
--- additions change only the x words. Masks prevent carries into other words. A round key has four
+-- the left branch, then x and y of the right branch. A round computes both branches at once.
+-- Additions change only the x words. Masks prevent carries into other words. A round key is four
 -- words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
@@ -639,8 +638,7 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- If nothing changes for 0.1 s, this session assumes that the holder of the second has
-        -- ended.
+        -- If nothing changes for 0.1 s, this session assumes that the second's holder has ended.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
@@ -1011,7 +1009,7 @@ RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
 -- Returns the identifier that `digits` represents. Errors show `all_`, the text form that contains
 -- these digits. The function compares under collation "C", whatever the collation of the caller's
--- column is.
+-- column.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

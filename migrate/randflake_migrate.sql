@@ -41,8 +41,8 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies the names of objects in all other
 -- schemas. A table's owner can attach code to the table, or replace it by a view. So as_owner()
--- runs all statements that may run such code or parse the owner's text. The functions of a move run
--- as the owner too.
+-- runs all statements that may run such code or parse the owner's text. A move's functions run as
+-- the owner too.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -167,8 +167,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the views for a LOCK TABLE, which must list them before their tables. LOCK TABLE requires
--- that a view's owner has rights on the view's tables. If an owner lacks these rights, returns no
--- views at all.
+-- that a view's owner has rights on the view's tables. If an owner lacks these rights, returns
+-- nothing.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -560,8 +560,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of the index that `rel` has for the index `parent`. ALTER COLUMN TYPE has
--- changed the name.
+-- Restores the name of the index that `rel` has for the index `parent`. ALTER COLUMN TYPE changed
+-- it.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -589,9 +589,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- Returns the statements that recreate an object, with its owner, grants, comments and state. The
--- statements omit the schema of operators in the search_path, so that PostgreSQL finds the new
--- type's operators.
+-- Returns the statements that recreate an object, with its owner, grants, comments and state. They
+-- omit the schema of operators in the search_path, so that PostgreSQL finds the new type's.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))

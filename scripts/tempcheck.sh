@@ -7,8 +7,7 @@
 #
 # NAME may include the directory and the suffix. PG_CONFIG selects the PostgreSQL installation
 # (default: pg_config in PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer:
-# eight test files run at a time, because most spend their time waiting. VECTOR_PATH sets
-# randflake.vector_path.
+# eight test files run at a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
 #
 # A server refuses to run as root. As root, this script runs the tests as the user postgres, or as
 # nobody if postgres does not exist. They run in a temporary directory, which stays if a test fails.
@@ -137,8 +136,8 @@ run_regress() {
 }
 
 # Makes a substitute for initdb that copies a prepared cluster, because the real initdb takes a
-# second of CPU time. PostgreSQL 16's test modules also do this. WAL segments are small: each copy
-# contains one.
+# second of CPU time. PostgreSQL 16's test modules also do this. WAL segments are small, and each
+# copy has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

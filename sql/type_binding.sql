@@ -104,8 +104,7 @@ TABLE bound;
 ROLLBACK TO unbound;
 
 -- If randflake_key_check has another secret's fingerprint, the server does not bind the database,
--- because a restore may still load randflake_key. The server's own fingerprint does not prevent the
--- binding.
+-- because a restore may still load randflake_key. The server's own fingerprint prevents nothing.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;

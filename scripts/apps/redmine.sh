@@ -1,6 +1,5 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not if its issues have keys of the
-# type randflake.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not with issues of the type randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

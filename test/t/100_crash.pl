@@ -1,6 +1,6 @@
 # Crashes, stops and restarts the server under load. Checks that the server repeats no identifier.
-# It must start at the window's written end after a crash, but right after the last used second
-# after a clean stop.
+# After a crash, the server must start at the window's written end. After a clean stop, it must
+# start right after the last used second.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds (`make soak` uses a large number).
 
@@ -26,8 +26,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Each function ends all backends, and with them an era. The function leaves the server stopped or
-# recovered.
+# Each function ends all backends, and with them an era. It leaves the server stopped or recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -145,8 +144,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend outlives its postmaster. The backend may generate, because no server starts
-# beside it.
+# A stopped backend outlives its postmaster. It may generate, because no server starts beside it.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

@@ -48,8 +48,7 @@ sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # Several sessions make a call, because a new session may use another slot that still has
-    # numbers.
+    # Several sessions make a call, because each may use another slot that still has numbers.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };

@@ -44,8 +44,7 @@ my $is_copy = 'this data directory is a copy: A server that runs with the same n
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
 # Checks that the next start logs this warning, and holds off beyond both the start time and $end.
-# The second start must not warn or hold off, but must report a copy until a superuser acknowledges
-# it.
+# The second start must not warn or hold off, but reports a copy until a superuser acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;

@@ -48,8 +48,8 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server. Writes the usual skew into the server's window file, so that the next hold-off
-# is shorter.
+# Stops the server. Writes the usual skew into the server's window file to shorten the next
+# hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;

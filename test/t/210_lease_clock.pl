@@ -16,8 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Waits for a lease, but not for identifiers, because clients may sleep for an hour after a clock
-# step.
+# Waits for a lease, not for identifiers, because clients may sleep for an hour after a clock step.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);

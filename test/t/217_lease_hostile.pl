@@ -119,7 +119,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
     # First makes the server report a different error, because the previous case may cause the same
-    # error as this one.
+    # one.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -441,9 +441,8 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# The server requests a lease of 60 seconds. If a lease lasts longer than 60 seconds plus the
-# tolerated difference of clocks, the server gives it back, because it cannot shorten a window on
-# disk.
+# The server requests a lease of 60 seconds. If a lease is longer than 60 seconds plus the tolerated
+# difference of clocks, the server gives it back, because it cannot shorten a window on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

@@ -88,8 +88,7 @@ DROP TABLE copied;
 SQL
 }
 
-# Sends bytes as binary input. Some drivers do not know the type, and send the text form as binary
-# input.
+# Sends binary input. Drivers that do not know the type may send the text form as binary input.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);

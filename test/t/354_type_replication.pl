@@ -71,8 +71,7 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
-# The apply worker acts as the owner of the subscription and the table. This owner needs USAGE on
-# the type.
+# The apply worker acts as the owner of the subscription and the table, who needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',

@@ -36,8 +36,7 @@ sub generates {
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
-    # Allows a time one second before the call, because the unit of time may have begun before the
-    # call.
+    # Allows a time one second before the call, because the unit of time may begin before the call.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
 }

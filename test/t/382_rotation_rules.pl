@@ -34,8 +34,7 @@ sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret
 
 # --- the file ------------------------------------------------------------------------------------
 
-# The unit tests try each kind of malformed text, and test/t/010_settings.pl tests other problems of
-# secret files.
+# The unit tests try each kind of malformed text, and test/t/010_settings.pl tests other problems.
 write_lines("S1\nS2\n");
 my $log = refuses_to_start($node, \%settings,
     qr/"randflake\.secret_file" does not hold a valid secret.*Line 2 is wrong.*followed by/s, 'refused at a start: a line without a time');

@@ -96,8 +96,7 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# Finds the statements that match a pattern, and returns all strings that follow the match in these
-# statements.
+# Finds the statements that match a pattern, and returns all strings in them that follow the match.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);

@@ -57,8 +57,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers in this many new seconds, which are ahead of the clock. Skips most numbers of
-# each second.
+# Makes identifiers in this many new seconds, ahead of the clock. Skips most numbers of each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -178,8 +177,8 @@ for my $fault (@faults) {
 # --- lost state -----------------------------------------------------------------------------------
 
 # The database "lost" uses numbers that belong to seconds ahead of the clock. Then "lost" loses,
-# recreates or restores its state, or another database uses the secret of "lost". SECRET stands for
-# this secret.
+# recreates or restores its state, or another database uses the secret of "lost". SECRET is this
+# secret.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -289,7 +288,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Sometimes changes the node id, because each crash may move its position further ahead of the
+    # Sometimes changes the node id, because each crash may move the position further ahead of the
     # clock.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);

@@ -24,8 +24,7 @@ struct DataDirectory {
     uint32_t largest_skew_ms = 0;
 };
 
-// Models a computer with its clocks and its run markers (run_marker.cpp). A boot clears the
-// markers.
+// Models a computer with its clocks and run markers (run_marker.cpp). A boot clears the markers.
 class Machine {
 public:
     // With tells_boots = false, boot() always returns 0, as on a system without boot ids.

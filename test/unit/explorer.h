@@ -1,4 +1,4 @@
-// Explores all events that can happen to a server's slots, in layouts with fields of at most four
+// Explores all events that can happen to a server's slots. Layouts have fields of at most four
 // bits.
 //
 // Backends call Reserve on any slot for any count of numbers. Each clock reading may show any tick.

@@ -797,8 +797,7 @@ private:
                 return false;
         return has_static();
     }
-    // Returns by how much to set a clock back. The clock then usually shows a second that servers
-    // used.
+    // Returns by how much to set a clock back. The clock then usually shows a used second.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()).count * 1000;

@@ -78,8 +78,7 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// These counts measure coverage. If no events occurred, a simulation would find no violation
-// either.
+// These counts measure coverage. Without events, a simulation would find no violation either.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // the first violation, or empty
     int step = 0;           // the step of the violation

@@ -304,8 +304,8 @@ public:
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // A holder that lacks a secret keeps the lease until the lease ends, and can load the
-        // secret meanwhile.
+        // A holder that lacks a secret keeps the lease until its end, and can load the secret
+        // meanwhile.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -322,8 +322,8 @@ public:
         return renewed.end - 1;
     }
 
-    // If `last_used` is empty, the holder used nothing. The released lease then covers only its
-    // first second.
+    // If `last_used` is empty, the holder used nothing. The released lease then has only its first
+    // second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -360,7 +360,7 @@ public:
     }
 
     // Returns the time at which the node ids that leave the pool become free, or 0 if they are free
-    // already.
+    // now.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;
@@ -507,8 +507,8 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark. This mark includes a takeover's hold-off even before the mark in the pool's
-    // row includes it.
+    // Returns the mark. This includes a takeover's hold-off even before the mark in the pool's row
+    // does.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;

@@ -85,8 +85,8 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation. If the returned value is 0, the caller sets it to a
-    // new grant.
+    // Returns the grant with this incarnation. If the grant is 0, the caller sets it to a new
+    // grant.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -120,8 +120,7 @@ public:
     }
     // Returns whether a server that knew everything could use this second of a node id: no other
     // server has used the second, and no other running server has a grant of it. With `leases`, a
-    // grant that contains the second must also belong to this server's present run or to one of its
-    // ended runs.
+    // grant that contains the second must also belong to this server's present run or an ended run.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

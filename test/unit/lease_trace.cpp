@@ -119,8 +119,7 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // One trace in four sets `never_leased`. Three in four of the other traces first let time
-        // pass.
+        // One trace in four sets `never_leased`. Three in four of the others first let time pass.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
@@ -178,7 +177,7 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // This second has too many bits for the sequence randflake_lease_takeover.
+    // A time with too many bits for the sequence randflake_lease_takeover.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 

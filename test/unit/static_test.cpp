@@ -66,8 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// These members have the same names as functions of Decisions, but Server must call the functions
-// of Decisions.
+// These members share names with functions of Decisions. Server must call Decisions' functions.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;

@@ -23,8 +23,8 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks. Each vector contains one word of the two branches (cipher.cpp), taken
-// from all blocks.
+// Holds Bytes / 2 blocks. Each vector contains one word of both branches (cipher.cpp) from all
+// blocks.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -286,7 +286,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. Every processor of these families has
+// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All processors of these families have
 // them.
 VECTOR_PATH(128, )
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
-// Computes when a server may use its static node ids, if coordinators in its databases have leased
-// them out.
+// Computes when a server may use static node ids that coordinators in its databases may have
+// leased.
 //
 // A coordinator never leases or renews the static node ids of its own server. But a coordinator may
 // have leased them before the start if the server is a promoted standby or a copy, or if its

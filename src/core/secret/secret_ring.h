@@ -1,6 +1,5 @@
 // Lets an operator change the secret. Secrets follow each other in time. Identifiers of different
-// secrets differ, and each identifier decodes to its number. No identifier shows which secret
-// encrypted it.
+// secrets differ, and each identifier decodes to its number. No identifier shows its secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`. There is one exception: the lowest
@@ -41,9 +40,8 @@ namespace randflake {
 inline constexpr int kMaxGenerations = 16;
 
 // Refers to generations in the caller's memory. The caller may append to them. Cipher::from is a
-// generation's first second. It is 0 for generation 0, and increases with each generation.
-// Cipher::Encrypt and Decrypt are inverse bijections of the layout's numbers. The ticks of the
-// layout are seconds.
+// generation's first second, 0 for generation 0. It increases with each generation. Cipher::Encrypt
+// and Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
 template <typename Cipher>
 class Ring {
 public:

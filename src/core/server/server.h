@@ -201,8 +201,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with the SlotSets of all layouts.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // Return the tolerated difference of clocks, and the least and greatest difference tolerated
-    // since the start.
+    // Return the tolerated difference of clocks, and its least and greatest values since the start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * If the write fails, reports this and returns false.
@@ -330,8 +329,7 @@ public:
         return changed;
     }
 
-    // Adds the new secrets of `list` if PlanReload allows it. `after` contains the records of
-    // `list`.
+    // Adds the new secrets of `list` if PlanReload allows it. `after` has the records of `list`.
     ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;

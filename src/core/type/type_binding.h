@@ -108,8 +108,8 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Returns the next step of a session that uses the type. Ignores `value` unless the session uses a
-// single value.
+// Returns the next step of a session that uses the type. Ignores `value` unless the use is of one
+// value.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 

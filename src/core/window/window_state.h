@@ -164,8 +164,7 @@ struct ReloadPlan {
     Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The tolerated difference of clocks is a setting that can change. SkewRange holds its least and
-// greatest value.
+// The tolerated difference of clocks is a setting. SkewRange holds its least and greatest values.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -190,7 +189,7 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 // Describes a clean stop of a server with static node ids.
 struct Stop {
     // Combines the id of the machine's boot with the last checkpoint's position. Every run of
-    // PostgreSQL in the directory changes this position, even a run without this library. 0 means
+    // PostgreSQL in the directory changes this position, even a run without this library. 0:
     // unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
@@ -261,8 +260,7 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // of the server that wrote this state
-    // A coordinator reported that this server lacks a secret that begins at this second. 0 means
-    // none.
+    // 0, or the start of a secret that this server lacks, as a coordinator reported.
     Second differs_from;
     // The smallest and the largest difference tolerated since the start of the server that wrote
     // this state. If the state records a stop, `smallest_ms` is the value at the stop.
@@ -291,10 +289,9 @@ struct WindowState {
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
-    // Sets ends[0] to the window's end. Before the caller opens the window of these node ids or
-    // moves the window's end, it writes the state. A new window must not begin before a written end
-    // of its node ids. `configured` contains the server's configured ranges, whose ends never
-    // merge.
+    // Sets ends[0] to the window's end. Before the caller opens these node ids' window or moves the
+    // window's end, it writes the state. A new window must not begin before a written end of its
+    // node ids. `configured` contains the server's configured ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -403,9 +400,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
 // tolerated difference since the start. The wall clock ensures that the hold-off ends after all
 // seconds that other servers used. Other servers' proofs rely on the length of the hold-off. The
-// uptime ensures this length even if the clock is set. Even if the operator then sets the clock
-// back, no window begins before the hold-off's end until another postmaster starts
-// (WindowState::floor).
+// uptime ensures this length even if the clock is set. Even if the operator later sets the clock
+// back, no window begins before the hold-off's end until another postmaster starts (see `floor`).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts after this stop, and then holds off. So if less time than the

@@ -27,8 +27,7 @@ static inline int backend_number() {
 #endif
 }
 
-// Allocates memory for a setting's value, which PostgreSQL can free. Returns null when out of
-// memory.
+// Allocates memory for a setting's value, which PostgreSQL can free. Returns null on failure.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);

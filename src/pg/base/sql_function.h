@@ -17,6 +17,5 @@
 // Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
-// Raises the same ERROR as result_row. Functions that call InitMaterializedSRF instead of
-// result_row use this.
+// Raises the same ERROR as result_row, for functions that call InitMaterializedSRF instead.
 void require_columns(TupleDesc row, int columns);

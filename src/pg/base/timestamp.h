@@ -20,6 +20,5 @@ static inline TimestampTz timestamp_of(randflake::Second second) {
 // Returns the beginning of a second as text in the session's time zone; palloc'd.
 const char* second_text(randflake::Second second);
 
-// Returns the second that contains `time`. Raises an ERROR with `sqlstate` if `time` is out of
-// range.
+// Returns the second of `time`. Raises an ERROR with `sqlstate` if `time` is out of range.
 randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);

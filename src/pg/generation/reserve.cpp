@@ -117,8 +117,7 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// For ticks up to this length, calls use pg_usleep, because a latch can wait only for whole
-// milliseconds.
+// For ticks up to this length, calls use pg_usleep, because a latch waits for whole milliseconds.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits up to `most` milliseconds for the next tick, a change of the window or an interrupt. The

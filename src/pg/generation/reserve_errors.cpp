@@ -137,8 +137,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// Returns a remedy, and the place where the full message is. `usual` is the remedy for most
-// problems.
+// Returns a remedy and the place of the full message. `usual` is the remedy for most problems.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -340,16 +339,14 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // The node ids did not fit before. They fit now, which shows that the server has
-                // changed them.
+                // The node ids did not fit before. They fit now, so the server has changed them.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // With kFileFailed or kSecrets, the server issues no identifiers even if it gets a
-            // lease.
+            // With kFileFailed or kSecrets, the server issues nothing even if it gets a lease.
             if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
@@ -403,8 +400,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem, because both servers still make
-// identifiers.
+// postgres_exporter.yml does not count this as a problem, because both servers make identifiers.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -418,8 +414,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem, because the server still makes
-// identifiers.
+// postgres_exporter.yml does not count this as a problem, because the server makes identifiers.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

@@ -37,8 +37,7 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// Returns the layout in argument number `argument`, or the server's layout if this argument is
-// missing.
+// Returns the layout in this argument, or the server's layout if the argument is missing.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

@@ -110,8 +110,7 @@ static char* rotated(const char* list, uint32 first) {
 
 // Returns false if the connection string is invalid. The string overrides earlier parameters, and
 // later parameters override it. Messages quote neither the string nor libpq's error, because both
-// can show a password: if a URI's password contains / or @, libpq reads a part of the password as
-// port or host.
+// can show a password: if a URI's password contains / or @, libpq reads part of it as port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -145,7 +144,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Returns parameters for the upstream server, which this server follows, or followed before its own
+// Returns parameters for the upstream server, which this server follows, or followed until
 // promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :

@@ -32,8 +32,7 @@ bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server in "primary_conninfo" for the values that WhichServer lists. Returns false if
-// none came.
+// Asks the server in "primary_conninfo" for the values of WhichServer. Returns false if none came.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
 
 // The coordinator of "randflake.registry" returns these counts for this server's node ids.

@@ -237,8 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // The lease opens even if this server's clock is already past the lease's end, but the problem
-    // then remains.
+    // The lease opens even if this server's clock is past its end, but the problem then remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -274,8 +273,8 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Reports new secrets to the coordinator at once, so that problems appear before the
-        // secrets begin.
+        // Reports new secrets to the coordinator at once, so that problems appear before they
+        // begin.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

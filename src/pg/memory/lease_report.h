@@ -50,15 +50,13 @@ void lease_wake_worker();
 
 void lease_show(const randflake::LeaseHolder& holder);
 
-// Returns `window` with the latest end to which the open lease and the clock let a session extend
-// it.
+// Returns `window` with the latest end that the open lease and the clock let a session set.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
 // Returns true if the clocks of this server and the coordinator differ too much beyond doubt.
 bool lease_clock_wrong(const LeaseReport& report);
 
-// Returns a text (palloc'd) that says how the clocks differ, or null if the difference is
-// tolerable.
+// Returns palloc'd text on how the clocks differ, or null if the difference is tolerable.
 const char* lease_clock_text(const LeaseReport& report);
 
 void lease_record_clock(const randflake::CoordinatorClock& clock);

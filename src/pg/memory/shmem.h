@@ -114,7 +114,7 @@ static inline auto with_slot_sets(Use&& use) {
 
 void shmem_request();
 
-// Maps the memory. If this call creates the memory, it initializes slots and locks, and returns
-// true. All other fields are then zero. The caller holds AddinShmemInitLock, and initializes these
+// Maps the memory. If this call creates the memory, it initializes slots and locks, zeroes all
+// other fields, and returns true. The caller holds AddinShmemInitLock, and initializes the other
 // fields.
 bool shmem_attach();

@@ -24,8 +24,7 @@ static inline void require_type_usage(FunctionCallInfo fcinfo) {
 // Installs the check of column defaults. _PG_init calls this.
 void type_default_init();
 
-// Raises an ERROR if `expression`, an output of nodeToString, turns nextval() into a value of the
-// type randflake.
+// Raises an ERROR if `expression`, an output of nodeToString, turns nextval() into a randflake.
 void refuse_sequence(const char* expression, Oid type);
 
 static inline Datum datum_of_raw(uint64 raw) {

@@ -70,8 +70,7 @@ static Bound bound_of(const Comparison& c, Var** column) {
     return Bound::kNone;
 }
 
-// Returns P(x < upper) for the tightest upper bound in the relation's restrictions, or 0 without a
-// bound.
+// Returns P(x < upper) for the tightest upper bound in the relation's restrictions, or 0 if none.
 static double probability_of_upper_bound(PlannerInfo* root, const Var* column, int relation) {
     const auto number = static_cast<int>(column->varno);
     if (column->varlevelsup != 0 || number <= 0 || number >= root->simple_rel_array_size ||

@@ -54,8 +54,7 @@ sub text_of {
     return $shortest;
 }
 
-# Returns the last statement's error. Newer versions of DBD::Pg return no error text for cancelled
-# statements.
+# Returns the last statement's error. Newer DBD::Pg has no text for cancelled statements.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
