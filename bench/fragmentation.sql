@@ -4,7 +4,7 @@
 --
 -- Run this in an empty database. On average, leases of the given `sizes` fill half of the default
 -- pool. Each request replaces a random lease, and advances the script's clock by a second. The
--- script first makes ten requests for each lease without counting their refusals.
+-- script first makes ten requests for each lease, and does not count refusals of these requests.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

@@ -3,9 +3,9 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# For each item, results.csv contains the median and quartiles of its samples, and of its ratios to
-# the base item. Each ratio compares two samples of one repetition, so it does not depend on the
-# machine's speed.
+# results.csv contains the median and quartiles of each item's samples, and of the ratios of these
+# samples to the base item's. Each ratio compares two samples of one repetition, so it does not
+# depend on the machine's speed.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

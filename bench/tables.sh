@@ -23,8 +23,8 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# Prints one metric and its quartiles. Shows ratios if there is a base, and the unit of each value
-# if the values have different units.
+# Prints one metric and its quartiles. If there is a base, shows ratios. If the values have
+# different units, shows the unit of each value.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1

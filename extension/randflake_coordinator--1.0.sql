@@ -19,24 +19,24 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- conditions: the former coordinator grants no more leases, and the operator sets never_leased and
 -- nothing_lost only if they are true.
 --
--- Locks. A role can keep a transaction open after a grant. A commit holds its locks until it has
--- reached disk and standby. So a grant or renewal must not lock out other roles:
+-- Locks. A role can keep a transaction open after a grant. A commit holds its locks until the
+-- commit has reached the disk and the standby. So a grant or renewal must not lock out other roles:
 --
 -- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
 --   itself. Changes of the pool lock it in mode EXCLUSIVE: randflake_lease_configure, purge, a
 --   change of secrets, and the first grant. So secrets, limits and the mark stay the same until a
---   request commits. A session gets this lock after little more than 20 seconds at most.
+--   request with the lock commits. A session never waits much longer than 20 seconds for this lock.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
---   locks the ended leases that it collects, with their chunks. It skips locked rows.
+--   locks the ended leases that it collects, and the chunks of these leases. It skips locked rows.
 -- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
 --   fails with an error, which the server does not treat as a refusal.
 --
 -- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
 -- Once a grant has the lock, it reads the leases again under a new snapshot. A holder whose clock
 -- is behind may renew a lease that, according to the coordinator's clock, has already ended. This
--- renewal and a grant of the node ids both lock the row of the lease. The exclusion constraint
+-- renewal locks the row of the lease, and so does a grant of the node ids. The exclusion constraint
 -- refuses any other overlap, and waits for no other transaction. A takeover needs no lock, because
 -- until the pool changes, each request computes the mark from randflake_lease_takeover. After a
 -- request has got a lock, its checks must see all earlier commits, so requests need READ COMMITTED.
@@ -68,11 +68,12 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- count as in use:
 --
 -- - chunks that are locked by open transactions. If such a transaction collects leases and then
---   rolls back, a later grant frees the slots of these leases: every 64th grant examines the next
---   64 node ids
+--   rolls back, a later grant frees the slots of these leases, because every 64th grant examines
+--   the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
--- - for a day after a takeover, leases from before the takeover that no holder has renewed.
+-- - for a day after a takeover, leases that began before the takeover and that no holder has
+--   renewed.
 --
 -- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. They
 -- take all node ids so if the pool has fewer than 16 chunks, because open transactions then lock
@@ -106,8 +107,8 @@ CREATE TABLE randflake_lease_pool (
     high_water bigint NOT NULL DEFAULT 0,
     -- This text lists the secrets that every holder must have, in the format described above.
     secrets text,
-    -- This text identifies the data directory, timeline, database and table of the pool's last
-    -- change. If the present coordinator has another identity, the table may lack leases.
+    -- This text identifies the data directory, timeline, database and table in which the pool was
+    -- last changed. If the present coordinator has another identity, the table may lack leases.
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -141,7 +142,8 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so waits end independently. A wait is
 -- computed from the largest max_duration and the largest max_clock_skew set since the event. Each
--- wait protects static node ids and, if "longest" is not 0, leases that the table lacks.
+-- wait protects static node ids. If "longest" is not 0, it also protects leases that the table
+-- lacks.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -192,8 +194,8 @@ CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of 1 at its edges; a grant locks the chunks of its node ids';
 
--- Stores the time of a takeover. A rollback does not undo a change of a sequence, so the wait
--- begins with the first call even if it fails. Until the first takeover, the sequence's value says
+-- Stores the time of a takeover. No rollback undoes a change of a sequence. So the wait begins with
+-- the first call, even if this call fails. Until the first takeover, the sequence's value says
 -- where and when the extension was created. So a dump omits this value.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
@@ -588,7 +590,8 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- If a former primary still runs, it uses other lease numbers, and so grants other node ids.
+    -- If a former primary still runs, it uses other lease numbers than this server, and so other
+    -- node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -782,7 +785,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
--- entry that differs, because from then on two numbers could get one identifier. Returns 0 if the
+-- entry that differs. From then on, two numbers could get the same identifier. Returns 0 if the
 -- first secrets differ, or null if all entries are equal. The view randflake_leases calls this
 -- function.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
@@ -797,8 +800,8 @@ $$;
 
 -- Finds the pool's first secret that the holder lacks, and returns its first Unix second. From this
 -- second on, the holder may misread identifiers of other servers. Returns null if the holder has
--- all the pool's secrets, or if holder and pool begin with different secrets. Secrets that the pool
--- lacks do not count.
+-- all the pool's secrets, or if holder and pool begin with different secrets. Ignores secrets that
+-- the pool lacks.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -1132,7 +1135,8 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     -- A failover may have lost another holder's later lease of these node ids. If the former
-    -- coordinator's clock was ahead, it granted that lease up to max_clock_skew too early.
+    -- coordinator's clock was ahead, the coordinator granted that lease too early, by up to
+    -- max_clock_skew.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
@@ -1337,8 +1341,8 @@ BEGIN
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- The operator states that the table has all leases. Servers may have used static node ids
-    -- until now. If this call creates the pool, only the new clock skew counts.
+    -- With this call, the operator states that the table has all leases. Servers may have used
+    -- static node ids until now. If this call creates the pool, only the new clock skew is used.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints a lease coordinator's SQL for servers without the library (docs/managed.md). DURATION is
-# the longest lease in seconds (default 60). SKEW is the greatest clock difference (default 2).
+# Prints the SQL of a lease coordinator that needs no library (docs/managed.md). DURATION is the
+# longest lease in seconds (default 60). SKEW is the greatest clock difference (default 2).
 #
 #   managed/coordinator.sh [DURATION [SKEW]] | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #

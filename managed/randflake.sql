@@ -16,12 +16,13 @@
 --             next one; the holder of a second sets it to n = 0 of that second. A crash of the
 --             server or of a session sets it back to 0, and so does promotion.
 --
--- `life` is 16 bits of the server's start time. A number is usable if its life is that of this
+-- `life` is 16 bits of the server's start time. A number is usable if it has the life of this
 -- start, and its second is the clock's second or one of the next 60. These invariants hold:
 --
 -- 1. Each second has one holder. The position never falls, and each nextval of `tickets` adds 1 to
---    it. A session reads hops and leaps before and after its nextval. If both reads agree, the
---    session knows the position that its nextval made, and no other nextval made this position.
+--    the position. A session reads hops and leaps before and after its nextval. If both reads
+--    agree, the session knows the position that its nextval made, and no other nextval made this
+--    position.
 -- 2. Sessions use each number of each second once. Only the holder of a second sets `numbers` to
 --    the second's first number, n = 0. It does so only once, even after a long pause. From there
 --    on, each nextval adds one.
@@ -36,8 +37,8 @@
 --    position has not reached the disk, the session waits for the clock. After such a wait, a used
 --    second can be opened again only if a crash loses the position of that second and the clock
 --    steps back during the crash.
--- 5. After a crash, no session uses a number from before the crash, because `numbers` is then 0 or
---    belongs to another life.
+-- 5. After a crash, `numbers` is 0 or belongs to another life, so no session uses a number from
+--    before the crash.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins at its clock's time plus 64 seconds, and
 --    waits 4 seconds until this time is only 60 seconds ahead. This is safe if the new server's
@@ -63,10 +64,10 @@
 --
 -- One transaction installs a new version over an earlier one. The script replaces functions, which
 -- keep their oids, and drops nothing. First it locks randflake_state. A call that waits for this
--- lock continues in the old body of its function, but calls new functions. After the old body has
--- read the row, it checks the number that randflake_format() returns. So a version that changes the
--- meaning of state or sequences must also change this number, and must use TRUNCATE to replace the
--- row.
+-- lock finishes the old body of its function, but this body calls new functions. After the old body
+-- has read the row, it checks the number that randflake_format() returns. So a version that changes
+-- the meaning of state or sequences must also change this number, and must use TRUNCATE to replace
+-- the row.
 --
 -- Security
 --
@@ -348,8 +349,9 @@ END
 $do$;
 
 -- Encrypts many numbers by bit slicing (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997). Each bit string has one bit of every state, so rotations cost nothing, and additions go
--- bit by bit. The first half of a slice belongs to the left branch, the second half to the right.
+-- 1997). Each bit string has the same bit of all states, so rotations cost nothing, and additions
+-- go bit by bit. The first half of a slice belongs to the left branch, the second half to the
+-- right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -374,9 +376,9 @@ BEGIN
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
     -- A bit's place is a number of 6 + n bits: first the state's index, then the bit's index in the
-    -- state. Exchanging the lowest and highest 6 bits of all places turns states into slices, and
-    -- slices into states. Step i exchanges bits i and i + n. swaps[i] marks places with bit i = 1
-    -- and bit i + n = 0.
+    -- state. Exchanging the lowest 6 with the highest 6 bits of all places turns states into
+    -- slices, and slices into states. Step i exchanges bits i and i + n. swaps[i] marks places with
+    -- bit i = 1 and bit i + n = 0.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -448,7 +450,7 @@ END
 $$;
 
 -- These functions return NULL when they encrypt a skipped number, or decrypt an identifier that no
--- secret made. A 53-bit identifier belongs to the secret that is in use in its second.
+-- secret made. A 53-bit identifier belongs to the secret that is in use in the identifier's second.
 DO $do$
 DECLARE
     variant record;

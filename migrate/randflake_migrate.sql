@@ -29,10 +29,10 @@
 -- move keeps the number's shadow for the next row with this number.
 --
 -- The move makes columns, triggers and checks on a partitioned table, so that later partitions get
--- them. It makes indexes and foreign keys on each partition, because PostgreSQL can do so while
--- programs write. Later the move builds the partitioned table's indexes and keys from those of the
--- partitions. A check refuses rows without a shadow, even if a program attaches a partition or
--- disables a trigger.
+-- them. It makes indexes and foreign keys on each partition, because PostgreSQL can make them there
+-- while programs write. Later the move builds the partitioned table's indexes and keys from those
+-- of the partitions. A check refuses rows without a shadow, even if a program attaches a partition
+-- or disables a trigger.
 --
 -- The names of a move's objects contain the number of the move: randflake_1_… and zzz_randflake_1_…
 -- in the schemas of the tables, m1_… in this schema. Only the names of columns lack the number. The
@@ -166,9 +166,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Returns the views for a LOCK TABLE, which must list them before their tables. LOCK TABLE requires
--- that a view's owner has rights on the view's tables. If an owner lacks these rights, returns
--- nothing.
+-- Returns the views for a LOCK TABLE. The statement must list views before their tables. LOCK TABLE
+-- requires that a view's owner has rights on the view's tables. If an owner lacks these rights,
+-- returns nothing.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -254,14 +254,14 @@ BEGIN
 END
 $$;
 
--- Returns SQL that runs a statement as this role.
+-- Returns SQL that runs a statement as the role `owner`.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Returns SQL that makes this role the owner of objects in this schema.
+-- Returns SQL that makes the role `owner` the owner of objects in this schema.
 CREATE FUNCTION randflake_migrate.given(owner oid, VARIADIC names name[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN ''
@@ -323,7 +323,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. For a column, returns dependents of the table's row type only if they are columns.
+-- view. For a column, returns a dependent of the table's row type only if the dependent is a
+-- column.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -369,7 +370,7 @@ $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
 -- replaces each given column ("table.number"), OTHER replaces any other column, and CONST replaces
--- any constant. A UNION and the result columns of its branches share a number:
+-- any constant. A UNION and the result columns of its branches have the same number:
 -- "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -458,8 +459,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS x (what)
 $$;
 
--- Returns all objects that depend on these columns or on columns that inherit from them, in order
--- of creation. `how` says what a move does with the object.
+-- Returns, in order of creation, all objects that depend on these columns or on columns that
+-- inherit from them. `how` says what a move does with the object.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -590,7 +591,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that recreate an object, with its owner, grants, comments and state. They
--- omit the schema of operators in the search_path, so that PostgreSQL finds the new type's.
+-- omit an operator's schema if the search_path contains it, so that PostgreSQL finds the new type's
+-- operator.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -767,7 +769,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WHERE t.owner <> quote_ident(current_user)::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
 $$;
 
--- Returns, in groups, everything that a move does and needs. `what` is
+-- Returns, in groups, all actions and requirements of a move. `what` is
 --   moves        a key or a column that refers to one
 --   kept, made again, dropped    a dependent object
 --   blocker      prevents the move until the SQL in `remedy` has run ("online:" only for start())
@@ -1090,7 +1092,7 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL makes new indexes and statistics, but without the old names and settings.
+    -- PostgreSQL makes new indexes and statistics, but does not keep their old names and settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1241,7 +1243,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the index of a step if this index exists. Raises an error if another index has its name.
+-- Returns the database index that a step makes, if it exists. Raises an error if another index has
+-- its name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1274,8 +1277,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of the check on a column's shadow, or of an object that follow() makes for the
--- column.
+-- Returns the name of a column's object: the shadow's check, or an object that follow() makes for
+-- the column.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1452,7 +1455,7 @@ BEGIN
 END
 $$;
 
--- Returns two lists of columns. `shadows` has the shadow in place of each column that has one.
+-- Returns two lists of columns. In `shadows`, a column's shadow replaces the column.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1479,9 +1482,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- Returns the indexes on columns that the script moves. Until step 7, `built` is the name of the
--- index on the shadow columns. `parent` is the partitioned index above a partition's index. Step 7
--- makes `parent` from the partitions' indexes.
+-- Returns the indexes on the columns that move. Until step 7, `built` is the name of the index on
+-- the shadow columns. `parent` is the partitioned index above a partition's index. Step 7 makes
+-- `parent` from the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

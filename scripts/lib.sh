@@ -65,7 +65,7 @@ as_user() (
     fi
 )
 
-# Prints the user that runs servers, because a server refuses to run as root.
+# Prints the user that runs servers. A server refuses to run as root.
 server_user() {
     if [ "$(id -u)" -ne 0 ]; then
         id -un

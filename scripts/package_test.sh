@@ -27,7 +27,7 @@ build_package() {
     run_as nobody dpkg-buildpackage -us -uc -b -j2
     run_as nobody debian/rules clean
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
-    # A file that the build left in the source would be in the next source package.
+    # If the build leaves a file in the source, the next source package contains this file.
     diff <(echo "$before") <(echo "$after")
     # Debian requires that a first upload closes a bug. This package is not for Debian's archive.
     run_as nobody lintian --fail-on error,warning --info \

@@ -17,7 +17,7 @@ majors=$(printf '%s\n' "${!suites_of[@]}" | sort -n)
 oldest=${majors%%$'\n'*}
 
 # bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root directory of Debian, in which apt uses
-# this machine's mirror and proxy. Commas separate PACKAGES.
+# this machine's mirror and proxy. PACKAGES is a list separated by commas.
 bootstrap() {
     local suite parts source mirror proxy options lines=()
     install_packages mmdebstrap iproute2
@@ -41,8 +41,8 @@ bootstrap() {
     mmdebstrap "${options[@]}" "${parts[0]}" "$2" "${lines[@]}"
 }
 
-# make_root NAME SUITES PACKAGE...: sets `root` to the directory of this root. Makes the root if it
-# is missing or was made from other arguments.
+# make_root NAME SUITES PACKAGE...: sets `root` to the directory of the root NAME. Makes the root if
+# it is missing or was made from other arguments.
 make_root() {
     local recipe=${*:2} suites=$2
     root=$roots/$1
@@ -63,7 +63,7 @@ make_root() {
 #
 # If EXCHANGE is not empty, the command sees this directory as /mnt. Everything that it writes
 # elsewhere is discarded, and its network is only a loopback interface. So servers in two roots
-# never meet.
+# never connect to each other.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '

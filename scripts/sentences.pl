@@ -5,8 +5,8 @@
 #   scripts/sentences.pl FILE...        all sentences of these files
 #
 # The first eight digits of the commit are the seed of the draw. « and » enclose the sentence. Each
-# list item follows the sentence that introduces the list. Below a comment is the next line of code.
-# Tables, headings and code are left out.
+# list item is printed after the sentence that introduces the list, and each comment before the next
+# line of code. Tables, headings and code are left out.
 
 use strict;
 use warnings;

@@ -112,7 +112,7 @@ fi
 
 # --- the two kinds -----------------------------------------------------------------------------
 
-# Adds a line about one kind of tests to `summary`. The file `failed` exists once a test has failed.
+# Adds a line about one kind of test to `summary`. The file `failed` exists once a test has failed.
 report() {
     echo "$1" >>summary
 }

@@ -116,8 +116,9 @@ coverage() {
 }
 
 # Tests the library under AddressSanitizer and UndefinedBehaviorSanitizer. The server is built
-# without them, so they check only the library (see test/asan_longjmp.c). A report ends the process.
-# The stage also searches the logs for reports, because a process may end after its test.
+# without the sanitizers, so they check only the library (see test/asan_longjmp.c). A report ends
+# the process. The stage also searches the logs for reports, because a process may end after its
+# test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)

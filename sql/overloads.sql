@@ -1,7 +1,7 @@
 \set ECHO none
--- Other roles may own objects in the extension's schema. A call that fits their function or
--- operator better than PostgreSQL's would run theirs with the privileges of the coordinator's
--- owner. The functions and operators that this test makes report such a call.
+-- Other roles may own objects in the extension's schema. If their function or operator fits a call
+-- better than PostgreSQL's, the call runs it with the privileges of the coordinator's owner. This
+-- test's functions and operators report such a call.
 \pset format unaligned
 \pset tuples_only on
 CREATE SCHEMA overloads;

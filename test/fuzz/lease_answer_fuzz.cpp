@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
                 texts[i] = new Text(&input);
-                // Seven of eight values of `kind` give the field its expected type.
+                // The field gets its expected type for seven of every eight values of `kind`.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);

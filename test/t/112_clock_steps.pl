@@ -1,5 +1,5 @@
-# Sets the clock back. Checks that the server continues at the clock's time with node ids of a spare
-# range, and that no identifier repeats.
+# Sets the clock back. Checks that the server changes to node ids of a spare range and continues at
+# the clock's time, and that no identifier repeats.
 
 use Randflake;
 use RandflakeHistory;
@@ -66,7 +66,7 @@ sub refuses {
     return;
 }
 
-# The clock is early when the server starts, because the server accepts no time before its start.
+# The clock is behind when the server starts, because the server accepts no time before its start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

@@ -1,6 +1,7 @@
 # Replaces the server's own files by a FIFO, a link, a directory, a device or a socket. The server
-# must not block on this object, follow it or write to it. The server must report the object, let
-# sessions be cancelled, and stop. Once the object is gone, the server must continue by itself.
+# must not block on this object, follow it or write to it. The server must report the object, and
+# must still be able to cancel sessions and to stop. Once the object is gone, the server must
+# continue by itself.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;

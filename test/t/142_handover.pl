@@ -1,7 +1,7 @@
 # Moves node ids between servers by promotions, disk rollbacks, and shutdowns that the next start
 # does not accept as proof (see docs/design.md). Compares all servers' identifiers, even those of
-# rolled-back transactions. The simulation of fleets tests a server's decisions, but this file tests
-# how a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# rolled-back transactions. The simulation of fleets tests a server's decisions. This file tests how
+# a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -236,7 +236,7 @@ handover(
     });
 
 # Lowers max_clock_skew before the first call or before the stop. The hold-off uses the largest
-# skew, and the proof of the stop uses the smallest.
+# skew, and the server proves the stop with the smallest.
 handover(
     'lowered in a handover',
     sub {

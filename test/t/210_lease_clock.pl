@@ -1,5 +1,5 @@
-# Moves the clock of the coordinator or of a holder by an hour or out of range. Checks which servers
-# generate under these clocks, and that identifiers stay unique.
+# Moves the clock of the coordinator or of a holder by an hour, or to a time out of range. Checks
+# which servers generate under these clocks, and that identifiers stay unique.
 
 use Randflake;
 use RandflakeLease;
@@ -53,8 +53,8 @@ wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# A coordinator whose clock is behind does not renew a lease that ends later than a new lease would.
-# No lease begins before the creation of the extension.
+# If a coordinator's clock is behind, the coordinator does not renew a lease whose end is later than
+# a new lease's end. No lease begins before the creation of the extension.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');

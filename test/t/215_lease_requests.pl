@@ -140,8 +140,8 @@ like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
     "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
 all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
-# Checks that the server keeps one lease for four renewals. On a slow machine, this may be a later
-# lease.
+# Checks that the server keeps one lease for four renewals. On a slow machine, the kept lease may be
+# a later one.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {

@@ -1,7 +1,7 @@
 # Replays random steps of the coordinator's model (test/unit/lease_coordinator.h) with the SQL
 # functions, and compares each answer. The simulation of leases runs the same model. Then the test
-# changes one rule of the functions at a time. The replay must find each change. For every checked
-# contract, at least one change must violate it.
+# changes one rule of the functions at a time. The replay must find each change. Each checked
+# contract must be violated by at least one change.
 
 use FindBin;
 use Randflake;

@@ -244,8 +244,9 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# Runs ten grants. Returns the largest number of leases, and of chunks, that one grant read. Avoids
-# lease ids that are multiples of 64, because a grant with such an id examines 64 more node ids.
+# Runs ten grants. Returns the largest number of leases that one grant read, and the largest number
+# of chunks. Avoids lease ids that are multiples of 64, because a grant with such an id examines 64
+# more node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -299,8 +300,8 @@ for my $number (0 .. $#histories) {
 }
 
 # Sessions lease node ids of the same chunks, while others purge leases, change the pool and roll
-# back. No session may wait for another session's open transaction, get a node id that another
-# session holds, or lose one of its own.
+# back. No session may wait for another session's open transaction, get another session's node id,
+# or lose its own node ids.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);

@@ -127,7 +127,8 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop is shorter than max_clock_skew. If only the time counted, the last stop would be proof.
+# Each stop is shorter than max_clock_skew. If the time alone counted, the last stop would count as
+# proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

@@ -17,7 +17,8 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# Returns a hash from each namespace to its query and to the usage of its columns.
+# Returns a hash. Its keys are namespaces, and its values are the query and the usage of its
+# columns.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {

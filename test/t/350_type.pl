@@ -11,7 +11,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres',
     q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
-# Sets the clock one second ahead, still within the server's window, and stops it.
+# Stops the clock one second ahead, still within the server's window.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; CREATE TABLE made AS SELECT n AS place, randflake_next() AS id"

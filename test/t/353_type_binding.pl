@@ -11,7 +11,7 @@ read_document('docs/rotation.md', 'test/t/353_type_binding.pl');
 my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
-# The test moves the server's clock, so it need not wait for the time of a secret.
+# The test sets the server's clock, and so need not wait for the time of a secret.
 my $node = new_server('main', settings => {});
 my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
 configure($node, %settings);
@@ -238,7 +238,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# Runs the documented statements that give up all values made with a secret.
+# Runs the documented statements that abandon all values made with a secret.
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

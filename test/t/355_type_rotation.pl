@@ -91,7 +91,7 @@ SQL
 
 # --- read slots -----------------------------------------------------------------------------------
 
-# Returns whether a slot shows 100 or more changes, with the identifiers that are in the tables.
+# Returns whether a slot shows 100 or more changes, and whether these have the tables' identifiers.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");

@@ -1,6 +1,7 @@
-# Changes the secret of two servers under load. Checks that no call fails, that no identifier
-# repeats, and that both servers decode all identifiers. Then checks the type: old values stay the
-# same, the database gets the new secret's entry by itself, and restoring a dump needs both secrets.
+# Changes the secret of two servers while they are under load. Checks that no call fails, that no
+# identifier repeats, and that both servers decode all identifiers. Then checks the type: old values
+# stay the same, the database gets the new secret's entry by itself, and restoring a dump needs both
+# secrets.
 
 use Docs;
 use Randflake;
@@ -291,7 +292,7 @@ my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
 $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
-# Concurrent sessions may insert an entry twice. Messages must still name the entry once.
+# Concurrent sessions may insert an entry twice. Messages must still name the entry only once.
 $alone[0]->safe_psql('restored', <<"SQL");
 DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
 INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');

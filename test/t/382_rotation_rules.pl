@@ -203,7 +203,7 @@ configure($waiting, %of_waiting);
 write_secrets($waiting, $secrets[0]);
 start_under_clock($waiting);
 $waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-# The clock was set back, so servers may already have used later times than the clock shows.
+# The clock was set back, so servers may already have used times that are ahead of the clock.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
 sleep 0.1 while time < $announced + 1;

@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
-# No call may fail here, so leases are long enough for renewals on a busy machine.
+# No call is allowed to fail here, so leases are long enough for renewals on a busy machine.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 

@@ -1,6 +1,6 @@
 # Runs a server that leases node ids and lacks a secret of the other servers. Once the coordinator
 # reports the missing secret, the server refuses to decode identifiers that this secret may have
-# made, because the result would be wrong. Only adding the missing secret ends this refusal. A
+# made, because the result would be wrong. Nothing but the missing secret ends this refusal. A
 # crash, a restart, static node ids or a restored base backup must not end it.
 
 use Randflake;
@@ -118,7 +118,7 @@ refuses($standby, 'a base backup that is a standby');
 
 # --- the added secret -----------------------------------------------------------------------------
 
-# Checks that a server with the added secret decodes new identifiers as their maker does.
+# Checks that a server with the added secret decodes new identifiers like the server that made them.
 sub reads {
     my ($node, $test_name) = @_;
     my $list = join ',', @ids;

@@ -1,4 +1,4 @@
-# Checks that the managed script gives out numbers as its model does, despite paused or canceled
+# Checks that the managed script gives out the same numbers as its model, despite paused or canceled
 # sessions, and after RANDFLAKE_ROUNDS crashes. A copied database must refuse to give out numbers.
 
 use Docs;
@@ -288,7 +288,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Sometimes changes the node id, because each crash may move the position further ahead of the
+    # Sometimes changes the node id, because each crash may move a node id's position ahead of the
     # clock.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);

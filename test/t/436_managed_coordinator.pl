@@ -12,7 +12,7 @@ my $first = managed_server('first', streaming => 1, conf => "max_prepared_transa
 my $schema = 'randflake_coordinator';
 
 # Sets default privileges that give other roles rights on new objects. Adds overloads that
-# PostgreSQL prefers to its own functions.
+# PostgreSQL prefers to the built-in functions.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
 $first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {

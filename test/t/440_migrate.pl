@@ -1,6 +1,6 @@
-# Moves a schema with every kind of dependent object to each type of key, both in one transaction
-# and by online steps while programs write. All rows and objects except the keys must stay the same.
-# The test kills each step once, and undoes moves after various steps.
+# Moves a schema that has every kind of dependent object. Moves it to each type of key, in one
+# transaction and in online steps while programs write. All rows and objects except the keys must
+# stay the same. The test kills each step once, and undoes moves after various steps.
 
 use feature 'state';
 use Docs;
@@ -507,7 +507,7 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Reads the locks that the page documents for both tables, as "step|orders|order_line".
+# Reads from the page the locks of each step on both tables, as "step|orders|order_line".
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];

@@ -23,7 +23,7 @@ using Reservations = std::vector<Reservation>;
 constexpr int kThreads = 4;
 
 // Yields to another thread in one of 16 calls. Reserve reads the clock between its load and its
-// compare-and-swap, so a clock that calls Dawdle causes races on any machine.
+// compare-and-swap. So if the clock calls Dawdle, races occur on any machine.
 void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0)
         std::this_thread::yield();

@@ -8,7 +8,7 @@
 // time (explorer_replay.h). One or two layouts, each with its own slots, share the window.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
-// and gives the slots each second of a node id at most once. It checks in every state:
+// and gives each second of a node id to the slots at most once. It checks in every state:
 //   - Within a layout, Reserve never returns the same number twice.
 //   - When a call moves a slot's word, the reserved numbers lie in the slot's window.
 //   - A slot's word never decreases while its node id stays the same.
@@ -39,10 +39,10 @@ struct Scenario {
     // before it enters another range, whose window may begin at an earlier second.
     bool ranges = false;
 
-    // If true, merges states whose calls continue in the same way. Two calls that are about to do
-    // the same compare-and-swap do so. A retry behaves like a first attempt, because Reserve keeps
-    // nothing from a lost attempt. The test NothingMerged follows each call up to its second lost
-    // swap.
+    // If true, merges states whose calls continue in the same way. Two calls continue in the same
+    // way if they are about to do the same compare-and-swap. A retry behaves like a first attempt,
+    // because Reserve keeps nothing from a lost attempt. The test NothingMerged follows each call
+    // until the call has lost its second swap.
     bool merge = true;
 };
 

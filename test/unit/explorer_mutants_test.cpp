@@ -109,7 +109,7 @@ struct RangeEnteredAnywhere : ShippedCore {
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
-        // Gives the first window to both layouts, because an empty slot cannot reserve numbers.
+        // This mutant gives the first window to both layouts. An empty slot cannot reserve numbers.
         if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);

@@ -19,7 +19,7 @@
 
 namespace randflake::explorer {
 
-// There are millions of states, so values have only 16 bits. Words and seconds fit in 8 bits.
+// Values have only 16 bits, because there are millions of states. Words and seconds fit in 8 bits.
 using Value = uint16_t;
 
 inline Value Compact(uint64_t wide) {

@@ -41,7 +41,7 @@ public:
 
     bool busy() const { return stack_->run != nullptr; }
 
-    // Begins a call without running it. `*call` must live until the call ends.
+    // Prepares a call, but does not run it. `*call` must live until the call ends.
     template <typename Call>
     void Start(Call* call) {
         stack_->call = call;

@@ -24,7 +24,7 @@ using enum Mutant;
 
 const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    // Only one schedule in 10,000 loses a lease in a failover and gets it back by a restore.
+    // In only one schedule of 10,000, a failover loses a lease and a restore brings it back.
     {"LeasesThatAreGrantedAheadOfTheMark",
      {.rules = {.wait_for_mark = false}, .only_failovers = true},
      17500},
@@ -81,7 +81,7 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTrustsEveryKnownRange}},
     {"ACopyTakenForTheOriginal",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesCopiesForTheOriginal}},
-    // Only one schedule in 50,000 has a takeover and a failback within a second.
+    // In only one schedule of 50,000, a takeover and a failback happen within the same second.
     {"AStopOfAnyTimeTakenForAProof",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop},
      43320},

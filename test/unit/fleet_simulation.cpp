@@ -243,7 +243,8 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The reload has failed. For StopInTime(), the operator notes when the last secret begins.
+        // Here the reload has failed. For StopInTime(), the operator records when the last secret
+        // begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -296,7 +297,7 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // Lets a server send a release of another server's lease. The coordinator must refuse it.
+    // Lets a server ask to release another server's lease. The coordinator must refuse it.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
@@ -371,8 +372,8 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
-            // After a failover, a coordinator must believe the end that a holder names. So holders
-            // name false ends only to a coordinator that knows every lease.
+            // After a failover, a coordinator must accept the lease end that a holder names. So
+            // holders name false ends only to a coordinator that knows every lease.
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second.count, request.alleged_end)
                                       : request.second.count;
@@ -1122,7 +1123,8 @@ private:
         findings_.pool_changes++;
     }
 
-    // Returns the node ids that a random server used last. If they are static, stops the server.
+    // Returns the node ids that a random server most recently used. If they are static, stops the
+    // server.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
@@ -1228,8 +1230,8 @@ private:
     bool set_back_far_ = false;   // clocks; servers then have several ranges of node ids
     int64_t leases_one_in_;       // beside static node ids, one start in so many leases
     int64_t secrets_one_in_ = 0;  // one step in so many changes secrets
-    // agreed_ contains the secrets of the coordinators. times_ contains the first seconds of the
-    // secrets that StopInTime() has not handled yet.
+    // agreed_ contains the secrets of the coordinators. times_ contains the first seconds of
+    // secrets that StopInTime() has yet to handle.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

@@ -13,9 +13,9 @@
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
-// Clocks step. If servers take over node ids, the simulation sets a clock far back only after the
-// static servers on its machine have opened their first windows. The clock is correct again before
-// another server of the machine starts. lease_ledger.h lists the invariants.
+// Clocks step. If servers take over node ids, the simulation sets a machine's clock far back only
+// after the static servers on this machine have opened their first windows. The clock is correct
+// again before another server of the machine starts. lease_ledger.h lists the invariants.
 
 #pragma once
 
@@ -42,11 +42,13 @@ struct Operation {
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
-    // Operators configure a pool again after a failover or restore that may have undone a change.
+    // If a failover or restore may have undone a change of a pool, operators configure the pool
+    // again.
     bool configures_again = true;
     // An operator's declaration that a failover lost nothing is always true.
     bool says_what_is = true;
-    // Operators take static node ids out of the pool before the coordinator's server gives them up.
+    // Operators take the static node ids of the coordinator's server out of the pool before that
+    // server gives them up.
     bool takes_own_nodes_out = true;
     // Operators keep all clocks within the tolerated difference of each other.
     bool clocks_agree = true;
@@ -78,7 +80,7 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// These counts measure coverage. Without events, a simulation would find no violation either.
+// These counts measure coverage. A simulation without events would find no violation.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // the first violation, or empty
     int step = 0;           // the step of the violation

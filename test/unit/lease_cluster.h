@@ -113,7 +113,7 @@ public:
         return restored;
     }
 
-    // Replaces the coordinator and all copies by the coordinator that `make(now)` returns.
+    // Replaces the coordinator and all copies with the coordinator that `make(now)` returns.
     template <typename Make>
     void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();

@@ -117,7 +117,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A missing value changes no setting. If only first_node_id changes, the last node id stays.
+    // A setting without a value stays. If only first_node_id changes, the last node id stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -573,7 +573,8 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only with `make`.
+    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only if `make` is
+    // true.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

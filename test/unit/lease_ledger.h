@@ -38,7 +38,7 @@ struct ServerEvents {
     size_t kept_behind = 0;  // such grants that were kept, because this server's clock is behind
     size_t refused_starts = 0;
     // left_ranges counts changes to another range of node ids. entered_again counts changes to a
-    // range that was used before, and floor_waits counts changes that only the floor prevented.
+    // range that was used before, and floor_waits counts changes prevented by the floor alone.
     size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
 
     size_t reloads = 0, late_reloads = 0;  // late: when an added secret had begun by the clock
@@ -118,9 +118,9 @@ public:
             if (starts_[holders_[i] - 1].name == name)
                 lost_[i] = why;
     }
-    // Returns whether a server that knew everything could use this second of a node id: no other
-    // server has used the second, and no other running server has a grant of it. With `leases`, a
-    // grant that contains the second must also belong to this server's present run or an ended run.
+    // Returns whether this second of a node id is really free for a server: no other server has
+    // used the second, and no other running server has a grant of it. With `leases`, a grant that
+    // contains the second must also belong to this server's present run or an ended run.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

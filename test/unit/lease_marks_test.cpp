@@ -28,7 +28,7 @@ struct Unknown {
     bool leases = true;                               // false: only servers' static node ids
     bool clearable = false;  // by the operator, who says that nothing was lost
 
-    // Returns the time at which this use ends. randflake_lease_hold.until has the same formula.
+    // Returns the time at which this use ends, by the same formula as randflake_lease_hold.until.
     int64_t Until() const {
         if (!since)
             return 0;

@@ -24,8 +24,8 @@
 //   save, restore  place of a state: a replica that missed the rest, or an old copy
 //   dump           place of a state that a dump restores into a new extension
 //
-// If the coordinator refuses a call because of the holder's secrets, the answer is the first second
-// of the missing secret. Many clocks and arguments differ from a rule's limit by one second.
+// If the coordinator refuses a call because of the holder's secrets, it answers with the first
+// second of the missing secret. Many clocks and arguments differ from a rule's limit by one second.
 
 #include <array>
 #include <cstdio>
@@ -238,7 +238,7 @@ private:
                model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
     }
 
-    // Returns a second at which a rule changes the answer, or a second next to it.
+    // Returns a second at which a rule changes the answer, or an adjacent second.
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
@@ -378,7 +378,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // If the mark is near the clock, the holder names an end near the mark.
+            // If the mark is near the clock's time, the holder names an end near the mark.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,

@@ -1,6 +1,6 @@
 // A session asks for an identifier every 10 ms. Measures how long the session waits for a number
-// after a server fails. kBounds limits how much longer this wait is with leased node ids than with
-// static node ids. If a bound names a mutant, a run with this mutant must exceed the bound.
+// after a server fails. kBounds limits the extra wait with leased node ids, compared with static
+// node ids. If a bound names a mutant, a run with this mutant must exceed the bound.
 
 #include <gtest/gtest.h>
 

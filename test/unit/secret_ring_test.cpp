@@ -85,8 +85,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // If a ring lacks the last generations, two kinds of numbers keep their identifiers: all
-    // earlier numbers, and each second's lowest number.
+    // A ring without the last generations gives the same identifiers to all numbers before these
+    // generations, and to each second's lowest number.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
@@ -142,7 +142,7 @@ TEST(SecretRing, ShareThatIsLeft) {
     EXPECT_EQ(none.ShareLeft(kRandflake, {5}), 1);
 }
 
-// During a call that reserves a number, adds the secret to which the number belongs.
+// While a call reserves a number, adds the secret that owns the number.
 TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
     std::mt19937_64 random(8);
     const Small generations = SmallRing({0, 4}, random);

@@ -265,7 +265,8 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // Sessions use all numbers outside this mask, even those in the margin after the limit.
+        // Sessions use every number that is not in this mask, even the numbers in the margin after
+        // the limit.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;
@@ -304,7 +305,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
     // The margin has one number fewer than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
-    // The first second after a start must be later than all seconds that need no proof.
+    // After a start, the first second must be later than every second that needs no proof.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));

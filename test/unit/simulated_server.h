@@ -4,8 +4,8 @@
 // server may crash or be copied. Environment calls may fail or hang.
 //
 // The class also checks rules that a server can break without repeating a number: each used second
-// is before the end on disk, and is never given back. Windows of a node id follow each other in
-// time, and none opens within the hold-off.
+// is before the end on disk, and the server never gives a used second back. Windows of a node id
+// follow each other in time, and none opens within the hold-off.
 
 #pragma once
 
@@ -72,7 +72,8 @@ public:
     static constexpr uint32_t kMaxSlots = 3;
 
     // Windows have the layout `layout`, with ticks of one second, and numbers have the layout
-    // `numbers`. No clock shows the true time `true_ms`. With `issues`, sessions issue identifiers.
+    // `numbers`. No clock shows the true time `true_ms`. If `issues` is true, sessions issue
+    // identifiers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
                     int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
@@ -545,7 +546,8 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // A new skew makes the server plan again. These mutants drop the new floor or hold-off.
+        // After a change of the skew, the server makes its plan again. These mutants drop the new
+        // floor or hold-off.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&

@@ -104,7 +104,7 @@ TEST(TypeText, RoundTripsAtEveryLength) {
 }
 
 TEST(Text, OverSixtyFourBitsIsRefused) {
-    // Thirteen digits have 65 bits, so a first digit above f is too large.
+    // Thirteen digits have 65 bits, one too many, so a first digit above f is too large.
     for (char first = 'g'; first <= 'v'; first++)
         for (const char rest : {'0', 'v'}) {
             const std::string text = first + std::string(kMaxTextLength - 1, rest);

@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-// The paper calls each 32-bit half of the block a branch. It consists of two 16-bit words.
+// The paper calls each 32-bit half of the block a branch. A branch consists of two 16-bit words.
 struct Branch {
     uint16_t x, y;
 };

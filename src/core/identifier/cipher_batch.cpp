@@ -38,8 +38,8 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 
 #if defined(__x86_64__) && !defined(__clang__)
 // An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, the instruction
-// rotates the word. Clang generates this instruction by itself. GCC does not generate it, and
-// cannot inline the intrinsic into templates that lack this target.
+// rotates the word. Clang generates this instruction by itself. GCC does not generate this
+// instruction, and cannot inline its intrinsic into templates without its target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -85,7 +85,7 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Turns four vectors of 64-bit numbers into one vector for each 16-bit word, and back. In each
+// Converts four vectors of 64-bit numbers to one vector for each 16-bit word, or back. In each
 // 64-bit lane, transposes the 4 x 4 words of the four numbers. Words stay in their lane, so the
 // transposition needs no shuffles and works in either byte order.
 template <int Bytes>

@@ -3,7 +3,7 @@
 //
 // The SQL type has one more rule. A client may send a decimal number that it read while the column
 // was a bigint. Read in base 32, this number could match another row. So if all digits are decimal,
-// the type writes 13 digits with leading zeros. It refuses a decimal text of fewer digits.
+// the type writes 13 digits with leading zeros. The type refuses a decimal text with fewer digits.
 
 #pragma once
 

@@ -28,7 +28,7 @@ constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// Converts the last second of a lease, which the coordinator returns, to the lease's exclusive end.
+// Converts a lease's last second, as the coordinator returns it, to the lease's exclusive end.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
     if (named_last < kWindowEpoch)
         return {0};
@@ -42,8 +42,9 @@ struct LeaseTerms {
     Ms skew;
 };
 
-// Returns the latest end to which a holder may open or extend a window when its clock shows `now`.
-// A holder cannot lower an end on disk, so this bound limits the damage of a wrong coordinator.
+// Returns the latest end of a window that a holder may open or extend when the holder's clock shows
+// `now`. A holder cannot lower an end on disk, so this bound limits the damage of a wrong
+// coordinator.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;

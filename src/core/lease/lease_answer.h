@@ -92,7 +92,8 @@ public:
     // Returns the second before which the coordinator grants nothing, or 0 if it is unknown.
     UnixSecond not_before() const noexcept { return not_before_; }
 
-    // Returns a value within the range of its type, or 0 for kVoid. Call this only after kGood.
+    // Returns the column's value, within the range of its type, or 0 for kVoid. Call this only
+    // after kGood.
     int64_t value(int column) const noexcept {
         RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
         RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);

@@ -9,7 +9,8 @@
 //   no answer      ask again, with growing delays; the leases stay as they are
 //
 // The local clock never makes the holder drop a lease. A lease permits the use of node ids up to
-// its end. Server::Extend opens and extends windows within the lease, as for static node ids.
+// its end. Server::Extend opens and extends windows within the lease, as it does for static node
+// ids.
 //
 // A holder has at most two leases. The slots use the node ids of the open lease. The next lease
 // waits for its own start and the end of the open lease. Windows follow each other in time
@@ -29,8 +30,9 @@
 
 namespace randflake {
 
-// A stopping server waits kProbeTimeout for any answer of the coordinator, and then kReleaseTimeout
-// for the coordinator to take back the leases. Without an answer, the server keeps its leases.
+// A stopping server waits for any answer of the coordinator (at most kProbeTimeout), and then for
+// the coordinator to take back the leases (at most kReleaseTimeout). Without an answer, the server
+// keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
@@ -112,7 +114,7 @@ public:
     // is longer than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
-    // After kTooLong, returns the granted lease, which the caller gives back unused.
+    // After kTooLong, returns the granted lease. The caller gives it back without using it.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // Extends the lease so that its last second is `last`. Never moves the end back. But if `last`
     // is beyond LatestEnd, and the clock that never steps also shows that the lease would be too
@@ -140,12 +142,12 @@ public:
     // If the open lease has no window, returns a window for the lease; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Opens the next lease and returns its window, or returns a closed window if the lease may not
-    // open yet. The window starts at `earliest` or later, and ends at `latest` or before. `now`
-    // must be before `earliest` until the open lease and the last window have ended.
+    // open yet. The window starts at `earliest` or later, and ends at `latest` or before. If the
+    // open lease or the last window has not ended, `now` must be before `earliest`.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // Returns true if the next lease is useless: this directory may have used the lease's node ids
-    // until `used_until`, and the lease ends no later than that. A use that ended by the end of
-    // `window` does not count, because it took place under the lease that is open now.
+    // Returns true if the next lease is useless: it ends no later than `used_until`, and this
+    // directory may have used its node ids until then. A use that ended by the end of `window` does
+    // not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it for the caller to give back. Reports the lease as used
     // until its end, so that the coordinator does not shorten it.

@@ -1,10 +1,10 @@
-// Computes when a server may use static node ids that coordinators in its databases may have
-// leased.
+// Coordinators in a server's databases may have leased the server's static node ids. Computes when
+// the server may use these.
 //
 // A coordinator never leases or renews the static node ids of its own server. But a coordinator may
 // have leased them before the start if the server is a promoted standby or a copy, or if its
-// settings changed. Unless PlanStart proves that no coordinator leased them, a worker once looks
-// for coordinators in all databases. A range opens only after the end of the last lease of its node
+// settings changed. Unless PlanStart proves that no coordinator leased them, a worker looks for
+// coordinators in all databases. A range opens only after the end of the last lease of its node
 // ids. A range that overlaps a coordinator's pool also waits for the coordinator's mark (MarkOf).
 
 #pragma once

@@ -1,5 +1,6 @@
-// Lets an operator change the secret. Secrets follow each other in time. Identifiers of different
-// secrets differ, and each identifier decodes to its number. No identifier shows its secret.
+// Lets an operator change the secret. Each secret takes effect after the one before it. Identifiers
+// of different secrets differ, and each identifier decodes to its number. No identifier shows its
+// secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`. There is one exception: the lowest
@@ -13,11 +14,11 @@
 //   decode    the first generation that claims an identifier decrypts it
 //
 // The owner of an issued number claims the number's identifier, and no earlier generation claims
-// it. So the identifier decodes to its number, and two numbers never share an identifier. If
-// earlier generations own n seconds, servers skip on average at most the fraction n / 2^30 of a
-// generation's numbers (see ShareLeft). At the second `from`, a new generation takes over the
-// numbers of the generation before it. If no server has issued any of these numbers, all issued
-// identifiers keep their meaning.
+// this identifier. So the identifier decodes to its number, and two numbers never share an
+// identifier. If earlier generations own n seconds, servers skip on average at most the fraction n
+// / 2^30 of a generation's numbers (see ShareLeft). At the second `from`, a new generation takes
+// over the numbers of the generation before it. If no server has issued any of these numbers, all
+// issued identifiers keep their meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the

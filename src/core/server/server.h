@@ -123,7 +123,7 @@ template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
 // The postmaster keeps these fields when a backend's crash destroys shared memory. So the server
-// still knows of a promotion, and still measures jumps of the clock from `started_at`.
+// still knows of a promotion, and still uses `started_at` to measure jumps of the clock.
 struct PostmasterMemory {
     uint64_t machine_boot[2];  // see WriteRecord; set before the first MakeMemory
     bool started;
@@ -213,7 +213,8 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the window lock, and whether it has no children left.
+    // Return whether this process holds the window lock, and whether this process has no children
+    // left.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -317,7 +318,7 @@ public:
 
     // Opens the window, moves its end, or continues under the next lease or another static range,
     // as the clock requires. Does nothing while another process has the lock. Returns true if any
-    // process changed the window, so that the caller tries again. Must not run in recovery.
+    // process changed the window. The caller then tries again. Must not run in recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -434,8 +435,8 @@ public:
     }
 
     // Handles the answer to the last request. If a session has added a secret since the request,
-    // ignores every answer except a refusal, because a granted lease may end after the secret
-    // begins. If the lease is too long, stores it in `declined`, and the worker gives it back.
+    // accepts only a refusal, because a granted lease may end after the secret begins. If the lease
+    // is too long, stores it in `declined`, and the worker gives it back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -795,7 +796,7 @@ private:
         return OpenRange(range, now, next);
     }
 
-    // Opens a window of this range. Adds the window to `next`, and writes this state.
+    // Opens a window of this range. Adds the window to the state `next`, and writes `next`.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);

@@ -122,7 +122,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // The server does not know from which second on the restored values may be wrong.
+        // The server does not know the second from which the restored values may be wrong.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

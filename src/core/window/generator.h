@@ -1,9 +1,9 @@
 // The generator reserves raw numbers. It keeps no state: callers pass the slots and the window.
 //
 // A slot is one atomic word: the last raw number reserved under one node id. While the slot keeps
-// its node id, the word only grows. So a number belongs to the one process whose compare-and-swap
-// moved the word past it. The window is a half-open range of seconds [start, end) that this server
-// owns for its node ids. The generator reserves only numbers in the window.
+// its node id, the word only grows. So a number belongs to the process whose compare-and-swap moved
+// the word past that number. The window is a half-open range of seconds [start, end) that this
+// server owns for its node ids. The generator reserves only numbers in the window.
 //
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
@@ -18,9 +18,10 @@
 //     compare-and-swap word
 //
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
-// compare-and-swap fails. If Reserve loads the new word, it then loads a closed window or the new
-// window. So every reserved number is in the window that is in force at its reservation, wherever
-// the two functions pause. To move an open window's end, the caller stores the window's word once.
+// compare-and-swap fails. If Reserve loads the new word, it loads the window later, and so gets a
+// closed window or the new one. So every reserved number is in the window that is in force at its
+// reservation, wherever the two functions pause. To move an open window's end, the caller stores
+// the window's word once.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
@@ -162,7 +163,8 @@ constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) no
 }
 
 // Returns whether the clock is more than `skew` behind the reserved tick. If so, the server may use
-// another range. Without a reservation, compares the clock with the slot's tick or window.
+// another range. Without a reservation, compares the clock with the tick of the slot or with the
+// window.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -182,8 +184,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
                     uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // The word is loaded before the clock is read. So a `now` before the word's tick shows that
-        // the clock stepped back, and not that this process was slow.
+        // The word is loaded before the clock is read. So if `now` is before the word's tick, the
+        // clock stepped back, and this process was not merely slow.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
@@ -195,7 +197,7 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to the word with which a slot starts this window: the last number before the window.
+// Sets *word to a slot's first word in this window, which is the last number before the window.
 // Returns false if the node id does not fit, or if the window does not start between tick 1 and the
 // last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
@@ -259,8 +261,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second of the window from which the slot with this word reserved numbers. If the
-// slot reserved none, returns the second before the window.
+// Returns the last second of the window from which the slot with this word reserved numbers.
+// Without such a second, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;

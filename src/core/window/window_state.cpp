@@ -184,7 +184,7 @@ constexpr bool IsValid(const WrittenEnd& written) {
     return IsValid(written.nodes) && written.end <= kMaxEnd;
 }
 
-// Returns the smallest range that covers both ranges, and gives it the later end.
+// Returns the smallest range that covers both ranges, with the later of the two written ends.
 constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
     const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
     const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);

@@ -113,7 +113,7 @@ enum class SecretsChange : uint8_t {
     kRefused,  // would change the meaning of issued identifiers
 };
 
-// Decides whether a server may replace the ring `before` by `after`. Identifiers of seconds before
+// Decides whether the ring `after` may replace the ring `before`. Identifiers of seconds before
 // `end` may exist. The secrets of these seconds must stay the same, and later secrets may change.
 // But if `before` has only one secret, a ring without this secret may replace `before`.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
@@ -182,7 +182,7 @@ struct SkewRange {
 inline constexpr Seconds kWindowSeconds = 3;
 
 // A state has the written ends of up to this many ranges. The range in use comes first. If a
-// directory has used more ranges, the last two ranges that are not configured merge into one.
+// directory has used more ranges than this, the last two unconfigured ranges merge into one.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
@@ -237,7 +237,7 @@ struct Lease {
     Second end;    // exclusive
     bool refused;  // the coordinator no longer renews it
 
-    // The lease ends at `lasts_until_ms`, or later if it started after its holder requested it.
+    // The lease ends at `lasts_until_ms`, or later if the lease started after the holder's request.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
@@ -274,7 +274,7 @@ struct WindowState {
     // used this server's node ids in earlier seconds.
     Second floor;
     // 0, or the second at which a starting server found that this directory is a copy. The operator
-    // resets it by acknowledging the copy. A start in another copy sets it again.
+    // resets it by acknowledging the copy. A server that starts in another copy sets it again.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -289,8 +289,8 @@ struct WindowState {
     Second LastEnd() const noexcept;
     Second LeasesEnd() const noexcept;
 
-    // Sets ends[0] to the window's end. Before the caller opens these node ids' window or moves the
-    // window's end, it writes the state. A new window must not begin before a written end of its
+    // Sets ends[0] to the window's end. The caller writes the state before it opens these node ids'
+    // window or moves the window's end. A new window must not begin before a written end of its
     // node ids. `configured` contains the server's configured ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
@@ -389,8 +389,8 @@ struct StartPlan {
     WindowState state;      // the server continues from this state
 };
 
-// A server starts at `now` in the directory `own` and reads the state `found`. Returns the
-// `copied_at` of the state that the server then writes.
+// The caller is a server that starts at `now` in the directory `own` and reads the state `found`.
+// Returns the `copied_at` of the state that the server then writes.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
@@ -398,10 +398,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
 // Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
-// tolerated difference since the start. The wall clock ensures that the hold-off ends after all
-// seconds that other servers used. Other servers' proofs rely on the length of the hold-off. The
-// uptime ensures this length even if the clock is set. Even if the operator later sets the clock
-// back, no window begins before the hold-off's end until another postmaster starts (see `floor`).
+// tolerated difference since the start. The wall clock makes the hold-off end later than every
+// second that other servers used. Other servers' proofs rely on the length of the hold-off. The
+// uptime ensures this length even if the clock is set. Until another postmaster starts, no window
+// begins before the hold-off's end, even if the operator sets the clock back (see `floor`).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts after this stop, and then holds off. So if less time than the
@@ -414,7 +414,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //   back to this stop, and another run may have opened a window.
 // - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
 //   databases could have leased the node ids.
-// - By the wall clock and by the uptime, less time than the tolerated difference has passed since
+// - Wall clock and uptime both show that less time than the tolerated difference has passed since
 //   the stop. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
 // The tolerated difference can change. The proof uses the smallest value since the stop, including

@@ -52,10 +52,10 @@ static uint64 last_node_id() {
     return uint64{all.first} + all.count - 1;
 }
 
-// Tries the slots in turn, from the chosen one on. A fast backend uses up dozens of slots in a
-// tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used up,
-// further calls in this tick try only the last slot. With kLowest, a backend's numbers must rise.
-// So if the clock ticks during the scan, the call drops its number and scans again.
+// Tries the slots in turn, beginning with the chosen slot. A fast backend uses up dozens of slots
+// in a tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used
+// up, further calls in this tick try only the last slot. With kLowest, a backend's numbers must
+// rise. So if the clock ticks during the scan, the call drops its number and scans again.
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {

@@ -22,7 +22,7 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // Like reserve_numbers with kOwn, but reserves 53-bit numbers. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
-// Raises the ERROR for a call that got no number in time. `last` is its last attempt.
+// Raises the ERROR for a call that got no number in time. `last` is the call's last attempt.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 

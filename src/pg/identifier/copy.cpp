@@ -3,16 +3,16 @@
 //
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
 // the table that COPY fills. The functions that make identifiers read no table, so each has a twin:
-// a SQL function with the same code that is marked STABLE. In column defaults that COPY evaluates,
-// a planner support function replaces each call of a function by a call of its twin.
+// a SQL function, marked STABLE, with the same code. In column defaults that COPY evaluates, a
+// planner support function replaces each call of a function by a call of its twin.
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function checks two conditions. First, either the innermost utility
 // statement is COPY FROM, or this process is a worker of logical replication and no utility
-// statement runs. Second, the planner works without a state (`root`). It has no state when it plans
-// COPY's defaults, but has one when it plans queries in triggers. The conditions also hold for
-// COPY's WHERE clause, trigger conditions, CHECK constraints, and the defaults of replicated rows.
-// A twin does no harm in these expressions, because PostgreSQL evaluates them for each row.
+// statement runs. Second, the planner has no state (`root`). It has none when it plans COPY's
+// defaults, but has one when it plans queries in triggers. The conditions also hold for COPY's
+// WHERE clause, trigger conditions, CHECK constraints, and the defaults of replicated rows. A twin
+// does no harm in these expressions, because PostgreSQL evaluates them for each row.
 //
 // The twin of f() is f_in_copy(internal) in the same schema. Users cannot call it, because SQL has
 // no values of type internal. The argument is the Oid of f. The role needs EXECUTE on f.

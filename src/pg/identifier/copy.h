@@ -9,7 +9,7 @@
 // Installs the hook that tracks utility statements. _PG_init calls this.
 void copy_init();
 
-// Raises an ERROR unless the current role may execute the original of the called twin.
+// Raises an ERROR unless the current role may execute the function whose twin was called.
 void require_original(FunctionCallInfo fcinfo);
 
 // Defines the twin (see copy.cpp) of a SQL function without arguments.

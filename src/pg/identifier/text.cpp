@@ -1,4 +1,4 @@
-// Defines the SQL functions for the text form, which need no secret and no shared memory.
+// Defines the SQL functions for the text form. They need no secret and no shared memory.
 
 #include "pg/identifier/text.h"
 

@@ -1,5 +1,5 @@
-// Sends requests to the coordinator, each in its own process, because libpq may wait
-// uninterruptibly and takes as much memory and time as the coordinator's messages demand.
+// Sends each request to the coordinator in its own process. libpq may wait uninterruptibly, and the
+// coordinator's messages determine how much memory and time libpq takes.
 //   time     the worker kills the process at the deadline, a shutdown or a reload
 //   memory   on Linux the kernel limits the process to kMemory more than at its start
 //   crashes  the process detaches from shared memory, so its crash does not restart the server
@@ -277,8 +277,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock during the round trip, so the error is at most half of the round
-// trip. Ignores times after the year 9999.
+// The coordinator read its clock during the round trip, so the clock is wrong by at most half of
+// it. Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)

@@ -6,7 +6,8 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// This is true if this transaction asked for the identity. Each change of leases asks for it.
+// True if this transaction asked for the identity. Each transaction that changes leases asks for
+// it.
 static bool leased;
 
 // Refuses PREPARE TRANSACTION, because the prepared transaction would keep the pool locked.

@@ -1,13 +1,12 @@
 // Looks for coordinators that have leased this server's static node ids. A process can connect to
 // only one database, so a launcher starts a worker in each database, one after the other. The
-// launcher repeats this every second until all workers have succeeded. Until then the server does
-// not use these node ids.
+// launcher repeats the search every second until all workers have succeeded. Until then the server
+// does not use these node ids.
 //
-// Workers run as superusers, even in databases of other owners. So they read tables from storage
-// and not by SQL, which could run code of users. They read only the extension's tables. Only a
-// superuser can create these. Only ACCESS EXCLUSIVE locks of other sessions make a worker wait, for
-// at most kLockTimeout. So the launcher need not end a worker with SIGTERM, which would log a FATAL
-// error.
+// Workers run as superusers, even in databases of other owners. So they read tables from storage,
+// because SQL could run code of users. They read only the extension's tables. Only a superuser can
+// create these. Only ACCESS EXCLUSIVE locks of other sessions make a worker wait, for at most
+// kLockTimeout. So the launcher need not end a worker with SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -148,7 +147,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
-// Reads the pool as SQL does in randflake_lease_identity, _identity_hash and _share_pool.
+// Reads the pool as the SQL functions randflake_lease_identity, _identity_hash and _share_pool do.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
     // These values apply if the pool's table has no row.
     PoolSeen seen{};

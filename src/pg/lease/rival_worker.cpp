@@ -3,8 +3,8 @@
 // the coordinator in "randflake.registry", to which other servers announce their node ids. It also
 // asks the server in "primary_conninfo", which may be a former primary, or a standby that was
 // promoted beside this server. The address in primary_conninfo may also lead to this server itself,
-// so the worker ignores a server on the same timeline. It thus misses a standby whose promotion
-// began a timeline of the same number.
+// so the worker ignores a server on the same timeline. So it misses a standby whose promotion began
+// a timeline with the same number as this server's.
 
 #include "pg/lease/rival_worker.h"
 

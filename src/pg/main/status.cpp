@@ -67,7 +67,8 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts UTF-8 text to a datum. If the database is not in UTF-8, replaces non-ASCII bytes by ?.
+// Converts UTF-8 text to a datum. Replaces non-ASCII bytes with "?" if the database is not in
+// UTF-8.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

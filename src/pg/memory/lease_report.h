@@ -53,7 +53,7 @@ void lease_show(const randflake::LeaseHolder& holder);
 // Returns `window` with the latest end that the open lease and the clock let a session set.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
-// Returns true if the clocks of this server and the coordinator differ too much beyond doubt.
+// Returns true if the clocks of this server and the coordinator certainly differ too much.
 bool lease_clock_wrong(const LeaseReport& report);
 
 // Returns palloc'd text on how the clocks differ, or null if the difference is tolerable.

@@ -8,7 +8,7 @@
 
 using randflake::SteadyMs;
 
-// A launcher starts at least this long after the last launcher.
+// A launcher starts at least this long after the last launcher's start.
 static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {

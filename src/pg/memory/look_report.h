@@ -13,7 +13,7 @@ struct LookReport {
     int launcher;                     // its pid; 0: none
     randflake::SteadyMs start_at_ms;  // the next launcher may start then
 
-    // The launcher gives each question a number. Workers answer only the last question.
+    // The launcher gives each question a number. Workers answer only the newest question.
     uint32 question;
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];

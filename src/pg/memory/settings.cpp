@@ -44,8 +44,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
 }
 
 // Returns whether the server is likely to have a node id after its next start. If a changed node id
-// awaits a restart, its value is unknown. The function then assumes that the restart gives a node
-// id to a server without one, and takes it from a server with one.
+// awaits a restart, its value is unknown. The function then assumes that a server without a node id
+// gets one at the restart, and that a server with a node id loses it.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }

@@ -20,7 +20,7 @@ void settings_define();
 void settings_check();
 
 // Stores in shared memory the smallest and the largest value of "randflake.max_clock_skew" since
-// the postmaster's start. Call in the postmaster after making shared memory.
+// the postmaster's start. Call this in the postmaster after it has made shared memory.
 void skew_init_shared();
 
 static inline int static_node_count() {

@@ -20,7 +20,7 @@ struct WindowReport {
     int64 hold_off_ms;    // the longest possible hold-off
     FileFailure failure;  // valid with kFileFailed
 
-    // `range` is the range of static node ids in use. Range i may open from opens_at[i] on.
+    // `range` is the range of static node ids in use. Range i may open at opens_at[i] or later.
     uint32 range;
     randflake::Second opens_at[randflake::kMaxRanges];
 };

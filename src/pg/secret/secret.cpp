@@ -92,7 +92,7 @@ static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
 }
 
-// Does not suggest a new secret, because a new secret does not decode existing identifiers.
+// The hint does not suggest a new secret, because that would not decode existing identifiers.
 static int file_hint() {
     return errhint(
         "Put the file of this server's secrets there, readable by the server's user, or "

@@ -47,7 +47,8 @@ SteadyMs Environment::Steady() {
 Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// Includes this process's setting of max_clock_skew, which may not be in shared memory yet.
+// The result includes this process's setting of max_clock_skew, which may not be in shared memory
+// yet.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);

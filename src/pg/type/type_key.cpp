@@ -6,9 +6,9 @@
 // If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
 // beside this server's entry. While the entry is there, no session can read values of the type. The
 // dump has the entry in a second table too, randflake_key_check, whose constraint refuses the
-// entry. So the restore fails. The restored values are wrong, even if the operator adds the secret
-// later. They stay unusable, because randflake_key_check lacks the entry. If the server has the
-// secret at the restore, a trigger copies the entry to randflake_key_check.
+// entry. So the restore fails. The values from this dump are wrong, even if the operator adds the
+// secret later. They stay unusable, because randflake_key_check lacks the entry. If the server has
+// that secret during the restore, a trigger copies the entry to randflake_key_check.
 //
 // CREATE EXTENSION does not bind the database if the server has no secret. Then a session that
 // makes or inputs a value binds the database, if the role has EXECUTE on randflake_bind_secret()
@@ -399,8 +399,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // The binding that this process knows may lack an entry that was committed later. So the loop
-    // reads the tables again before it refuses the use, locks the tables or adds entries.
+    // This process may not know an entry that was committed after it last read the binding. So the
+    // loop reads the tables again before it refuses the use, locks the tables or adds entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;
@@ -513,9 +513,9 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 }
 
 // The constraint of randflake_key_check calls this function for each entry. On a server that has
-// the entry's secret, raises an ERROR if randflake_key has an entry of a secret that the server
-// lacks. On a server with other secrets, raises an ERROR if randflake_key has other entries. On a
-// server without a secret, raises it only if randflake_key also lacks this entry.
+// this secret, raises an ERROR if randflake_key has an entry whose secret the server lacks. On a
+// server with other secrets, raises an ERROR if randflake_key has other entries. On a server
+// without a secret, raises it only if randflake_key also lacks this entry.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

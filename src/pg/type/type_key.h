@@ -10,7 +10,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
 
-// As long as type_certain_secrets is the number of the server's secrets, this session may use raw
+// While type_certain_secrets equals the number of the server's secrets, this session may use raw
 // numbers below type_certain_end without reading the tables. If type_certain_end is 0, the session
 // must always read the tables.
 extern uint64 type_certain_end;

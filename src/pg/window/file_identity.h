@@ -9,8 +9,8 @@
 // FileFailure::error has this value if the path is not a regular file.
 inline constexpr int kNotRegular = -1;
 
-// Describes a failed operation on a file. It contains its texts instead of pointers to them,
-// because it may be in shared memory, and the library's address differs among processes.
+// Describes a failed operation on a file. The struct contains texts instead of pointers, because it
+// may be in shared memory, and the library's address differs among processes.
 struct FileFailure {
     int error;       // errno or kNotRegular; 0: no failure
     char action[8];  // "open", "fsync", ...

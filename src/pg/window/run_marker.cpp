@@ -2,8 +2,8 @@
 // directory's identity. It survives a stop of the server, but not a reboot. It must be on a tmpfs,
 // because a disk could be rolled back with the directory. The marker may be invisible in a new
 // container. A server that starts without a marker waits for randflake.max_clock_skew or gets a new
-// lease. Other users can create a FIFO or link of this name, so opening it must not block or follow
-// links.
+// lease. Other users can create a FIFO or link of this name, so opening the marker must not block
+// or follow links.
 
 #include "pg/window/run_marker.h"
 

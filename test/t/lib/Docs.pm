@@ -1,13 +1,13 @@
 # Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
-# A block stands between ``` lines. The word after the first ``` is the block's language. On the
-# line before the block, an HTML comment, which readers do not see, says how tests use the block:
+# A block stands between ``` lines. The word after the first ``` is the block's language. The line
+# before the block has an HTML comment, hidden from readers, that says how tests use the block:
 #
 # - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
 # - `<!-- not run: REASON -->`: no test can run the block.
 # - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
-# test/t/390_docs.pl runs the SQL blocks without such a comment, in the document's order.
+# test/t/390_docs.pl runs the SQL blocks without an HTML comment, in the document's order.
 
 package Docs;
 

@@ -1,4 +1,5 @@
-# Gives test/t/346_hostile.pl the SQL of a hostile user. The functions' names come from the catalog.
+# Makes the SQL that test/t/346_hostile.pl runs as a hostile user. The functions' names come from
+# the catalog.
 
 package HostileCalls;
 

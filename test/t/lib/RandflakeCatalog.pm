@@ -45,7 +45,7 @@ SQL
     return \%definitions;
 }
 
-# Returns the objects whose definitions differ in two hashes.
+# Returns the objects whose definitions differ between two hashes.
 sub differences {
     my ($left, $right) = @_;
     my %objects = (%$left, %$right);

@@ -2,8 +2,8 @@
 # Sessions collect every identifier, including those of rolled-back transactions.
 #
 # Each server has its own wall clock (see Randflake.pm), which is $node->{clock_ahead} seconds ahead
-# of the true time. All clocks can stand still together, so that a test's events happen within one
-# second, however slow the machine is.
+# of the true time. A test can stop all clocks together, so that its events happen within one second
+# even on a slow machine.
 
 package RandflakeHandover;
 

@@ -67,7 +67,7 @@ sub _write_file {
     return $path;
 }
 
-# Waits until each client has received something since its start or the last wait.
+# Waits until each client has received something since it started or since the last wait.
 sub wait_until_received {
     my (@clients) = @_;
     for my $client (@clients) {

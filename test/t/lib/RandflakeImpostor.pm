@@ -173,7 +173,7 @@ sub silence { sleep 1 while 1; return }
 
 sub repeat {
     my ($client, $bytes) = @_;
-    # Sends large pieces, so that the reader is slower than this process.
+    # Sends large pieces, because the reader must be slower than this process.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
 }

@@ -20,7 +20,7 @@ our $node_ids = 131072;
 
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
 # template has both extensions in the database postgres. All servers share a secret. Clients call
-# randflake_generate(), or snowflake_generate() with snowflake => 1.
+# randflake_generate(). With snowflake => 1, they call snowflake_generate().
 sub new_fleet {
     my (%options) = @_;
     my $template = new_server('template', init => [ allows_streaming => 1 ],
@@ -128,7 +128,7 @@ sub status_of {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Waits until a server that starts again after a crash accepts connections.
+# After a crash, waits until the restarted server accepts connections.
 sub wait_for_connection {
     my ($node) = @_;
     my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT');

@@ -1,6 +1,6 @@
 # Runs SQL four times as fast as PostgreSQL::Test::Cluster, which starts psql for each call. This
-# module replaces two methods: `poll_query_until`, and `psql`, which `safe_psql` calls. It sends SQL
-# to the server through DBD::Pg. Each call has its own session, and each statement its own
+# module replaces two methods: `poll_query_until`, and `psql`, which `safe_psql` calls. The module
+# sends SQL to the server through DBD::Pg. Each call has its own session, and each statement its own
 # transaction. Results and errors look like psql's, but errors have no line numbers, and a statement
 # on a table with rules may print a different result. SQL that needs psql runs in psql.
 

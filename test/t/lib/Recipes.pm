@@ -128,7 +128,7 @@ SQL
 # - `needs` contains pairs: a requirement, and whether the machine meets it.
 # - `tables` is true if the tables exist before the recipe runs.
 # - `model` is true for the recipe of a mapper. Such a recipe prints all its lines. Recipes without
-#   `tables` count as mappers.
+#   `tables` count as recipes of mappers.
 # - `packages` is the directory with the recipe's node_modules.
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` maps the names of more files to their contents.
