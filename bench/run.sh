@@ -6,12 +6,12 @@
 # Suites (default: all): calls, instructions, secrets, backends, inserts, keys, copy, coordinator,
 # managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few minutes.
 #
-# The server of PG_CONFIG must have the extension. Prints a table, and writes results.csv (the
-# summary) and environment.csv (the machine) to bench/results/. A full run also draws the charts in
-# docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run, or a run of
-# named suites, writes only to bench/results/partial/. With --publish, named suites replace their
-# earlier results, and the script updates the charts and tables. The samples of the last run stay in
-# bench/results/partial/samples.csv. Do not commit this file.
+# The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
+# (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the
+# charts in docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run,
+# or a run of named suites, writes only to bench/results/partial/. With --publish, named suites
+# replace their earlier results, and the script updates the charts and tables. The samples of the
+# last run stay in bench/results/partial/samples.csv. Do not commit this file.
 #
 # For suites/keys.sh, BENCH_KEYS_ROWS lists the numbers of rows, one for each repetition.
 

@@ -2,8 +2,8 @@
 
 -- This script qualifies every name that could be overloaded. randflake--1.0.sql gives the reason.
 -- Another role could create a function with the same name and an extra argument that has a default.
--- Then PostgreSQL would refuse each call as ambiguous. So the first argument of each internal
--- function has a type that other roles may not use.
+-- Then PostgreSQL would refuse each call as ambiguous. So each internal function's first argument
+-- has a type that no other role may use.
 
 CREATE TYPE randflake_lease_internal AS ENUM ();
 COMMENT ON TYPE randflake_lease_internal IS
@@ -42,8 +42,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- request has got a lock, its checks must see all earlier commits, so requests need READ COMMITTED.
 --
 -- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
--- row remains and contains only the lease's first second. The table shows when each node id's last
--- lease ended. The table has at most one row per node id, or two if leases differ in size.
+-- row remains, and covers only its first second. The table shows when each node id's last lease
+-- ended. The table has at most one row per node id, or two if leases differ in size.
 --
 -- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
@@ -57,15 +57,15 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
 --   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
 --   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
---   every request while c * used / 64 + c - 1 < m. This holds up to used = 64 * (m - c) / c. For
---   all sizes 1 .. 64, c is 7.
+--   every request while c * used / 64 + c - 1 < m. This inequality holds while used <= 64 * (m - c)
+--   / c. For all sizes 1 .. 64, c is 7.
 -- - While there are fewer leases of up to 64 node ids than chunks, each request for up to 64 node
 --   ids succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
 -- leases, oldest first, until the collected leases have more node ids than the grant needs. So
--- `used` never exceeds the largest number of node ids that were leased at one time. These also
--- count as in use:
+-- `used` never exceeds the largest number of node ids leased at one time. These also count as in
+-- use:
 --
 -- - chunks that are locked by open transactions. If such a transaction collects leases and then
 --   rolls back, a later grant frees the slots of these leases, because every 64th grant examines
@@ -75,8 +75,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - for a day after a takeover, leases that began before the takeover and that no holder has
 --   renewed.
 --
--- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. They
--- take all node ids so if the pool has fewer than 16 chunks, because open transactions then lock
+-- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. In a
+-- pool of fewer than 16 chunks, grants take all node ids one at a time, so open transactions lock
 -- only what they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
@@ -154,7 +154,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- This is the largest max_duration since the event, or 0 if the table has all leases in force.
+    -- This is the largest max_duration since the event, or 0 if the table lacks no lease in force.
     longest integer NOT NULL,
     widest integer NOT NULL, -- largest max_clock_skew since the event
     -- Because of the event, no lease begins before this Unix second.
@@ -356,7 +356,8 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- If a change of the pool has waited for 20 seconds, this call waits up to 1 second for it.
+    -- If a change of the pool has waited for 20 seconds, this call waits up to 1 second for the
+    -- change.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -480,7 +481,8 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
 -- Collects ended leases, oldest first, until they have more node ids than the class of `count`. If
--- a lease has more than 64 node ids, a call frees only two of its chunks, to lock less of the pool.
+-- a lease has more than 64 node ids, a call frees only two of the lease's chunks, to lock less of
+-- the pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -813,10 +815,10 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Raises an error if the secrets of holder and pool differ before a lease's end. The error's
--- constraint field identifies this error. If the holder lacks a secret, the column field contains
--- the second at which its first missing secret begins. A lease that ends before the time of the
--- first entry that differs raises no error.
+-- Raises an error if the holder's and the pool's secrets for the time before a lease's end differ.
+-- The error's constraint field identifies this error. If the holder lacks a secret, the column
+-- field contains the second at which its first missing secret begins. A lease that ends before the
+-- time of the first entry that differs raises no error.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -1337,7 +1339,8 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits: other servers may have had this value at the event.
+    -- A larger new value extends current waits: other servers may already have used this value at
+    -- the time of the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

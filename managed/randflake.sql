@@ -21,44 +21,44 @@
 --
 -- 1. Each second has one holder. The position never falls, and each nextval of `tickets` adds 1 to
 --    the position. A session reads hops and leaps before and after its nextval. If both reads
---    agree, the session knows the position that its nextval made, and no other nextval made this
+--    agree, the session knows the position after its nextval, and no other nextval led to this
 --    position.
 -- 2. Sessions use each number of each second once. Only the holder of a second sets `numbers` to
---    the second's first number, n = 0. It does so only once, even after a long pause. From there
---    on, each nextval adds one.
--- 3. A second's numbers never run into those of the next second. Before each nextval, a session
---    checks that the last number is below 122,880. A session that pauses after this check may take
---    one number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
+--    the second's first number, n = 0. The holder sets it only once, even after a long pause. From
+--    there on, each nextval adds one.
+-- 3. A second's numbers never reach those of the next second. Before each nextval, a session checks
+--    that the last number is below 122,880. A session that pauses after this check may take one
+--    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
 -- 4. After a crash, no session opens a used second again. A session opens a second only if the
 --    position has reached the disk or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and
 --    beyond the position on disk. From PostgreSQL 17 on, the session flushes the WAL. Before 17, it
 --    checks with pg_current_wal_flush_lsn() whether the position has reached the disk. If the
 --    position has not reached the disk, the session waits for the clock. After such a wait, a used
---    second can be opened again only if a crash loses the position of that second and the clock
---    steps back during the crash.
+--    second can be opened again only if a crash loses its position and the clock steps back during
+--    that crash.
 -- 5. After a crash, `numbers` is 0 or belongs to another life, so no session uses a number from
 --    before the crash.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins at its clock's time plus 64 seconds, and
---    waits 4 seconds until this time is only 60 seconds ahead. This is safe if the new server's
---    clock is less than 4 seconds behind the former server's clock. The past is unknown on a
---    promoted standby. Even a synchronous standby may lack the last positions, because only the
---    session that moves a position waits until the standby has that position. The past is also
---    unknown if randflake_configure() gets a node id, makes sequences, or finds that the server,
---    database or timeline has changed. If the secret is new, no node id has a past.
+--    waits 4 seconds until its clock is only 60 seconds behind this time. This is safe if the new
+--    server's clock is less than 4 seconds behind the former server's clock. The past is unknown on
+--    a promoted standby. Even a synchronous standby may lack the last positions, because a session
+--    waits for the standby only after it has moved the position itself. The past is also unknown if
+--    randflake_configure() gets a node id, makes sequences, or finds that the server, database or
+--    timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
--- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, and
--- begins 64 seconds ahead of the clock. The function replaces the row of randflake_state by
+-- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, which
+-- begin 64 seconds ahead of the clock. The function replaces the row of randflake_state by
 -- TRUNCATE, which waits for all transactions that have read the row. Older snapshots then see no
 -- row. Only this function calls setval for logged sequences.
 --
--- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. 32 tickets are
--- half a second. Hops and leaps bridge idle times. A session moves hops and leaps only if the
--- second that it holds has passed. A session leaves hops and leaps at multiples of 64, so values
--- that a crash skips add nothing to the position.
+-- PostgreSQL logs 32 values of a sequence in advance, and a crash may skip them. For tickets, 32
+-- values are half a second. Hops and leaps bridge idle times. A session moves hops and leaps only
+-- if the second that it holds has passed. A session moves hops and leaps only to multiples of 64,
+-- so values that a crash skips add nothing to the position.
 --
 -- Later versions
 --
@@ -133,10 +133,10 @@ CREATE TABLE IF NOT EXISTS randflake.randflake_state (
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
--- The cipher is SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
--- the left branch, then x and y of the right branch. A round computes both branches at once.
--- Additions change only the x words. Masks prevent carries into other words. A round key is four
--- words.
+-- The cipher is SPARX-64/128. Its state is a bigint of four words. From the lowest bits on, they
+-- are x and y of the left branch, then x and y of the right branch. A round computes both branches
+-- at once. Additions change only the x words. Masks prevent carries into other words. A round key
+-- is four words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -496,7 +496,7 @@ $do$;
 -- The state machine
 
 -- Returns texts that identify the server, the database and the timeline. In a clone, branch or
--- restored dump, the texts differ from the original's if SQL can see a difference.
+-- restored dump, the texts differ from the original's if SQL can tell the copy from the original.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -595,8 +595,8 @@ BEGIN
 END
 $$;
 
--- Waits until `numbers` may have a free number less than `below`. If this session holds the next
--- second, opens it. Otherwise waits for the session that holds it.
+-- Waits until `numbers` may have a free number less than `below`. Opens the next second if this
+-- session holds it. Otherwise, waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -647,7 +647,8 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If a position is far behind, only the session that holds the position's second moves it.
+        -- If a position is far behind, only the session that holds the position's second moves the
+        -- position.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -685,7 +686,7 @@ BEGIN
             CONTINUE;
         END IF;
 
-        -- The WAL records of the position end before `written`.
+        -- The position's WAL records end before the WAL position `written`.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
@@ -950,7 +951,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS t
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
 
--- The following functions mask numbers under the first secret.
+-- The following functions mask numbers with the first secret.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -1136,8 +1137,9 @@ BEGIN ATOMIC
 END;
 
 -- Apart from the grants to PUBLIC and pg_monitor below, only the owner may use new objects. So this
--- block revokes what default privileges granted. It keeps the views of an earlier version, because
--- replacing one would deadlock with a session that has read the view and waits for randflake_state.
+-- block revokes what default privileges granted. The script keeps the views of an earlier version,
+-- because replacing a view could deadlock with a session that has read the view and waits for
+-- randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

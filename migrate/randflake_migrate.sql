@@ -51,8 +51,8 @@ COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randf
 
 -- --- the columns --------------------------------------------------------------------------------
 
--- Returns the function with this name and number of arguments from the extension or the managed
--- script. Ignores functions of the same name that other roles own.
+-- Returns the extension's or the managed script's function with this name and number of arguments.
+-- Ignores functions of the same name that other roles own.
 CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid
@@ -158,8 +158,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
--- Returns a LOCK TABLE statement that times out before deadlock_timeout. Otherwise a waiting
--- program would check for deadlocks after this time, and might fail.
+-- Returns a LOCK TABLE statement that times out before deadlock_timeout. After deadlock_timeout, a
+-- waiting program would check for deadlocks, and might fail.
 CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
@@ -308,7 +308,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- A table and a function map a key's old numbers to new ones. Returns the name of both.
+-- For a key, a table and a function each map old numbers to new ones. Returns the name that both
+-- have.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -561,7 +562,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of the index that `rel` has for the index `parent`. ALTER COLUMN TYPE changed
+-- Restores the name of `rel`'s index that belongs to the index `parent`. ALTER COLUMN TYPE changed
 -- it.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1170,8 +1171,8 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum > 0 AND NOT a.attisdropped WHERE v.move = $1 AND a.attname = v.name
 $$;
 
--- Raises an error if a column, trigger, constraint or index of the move has been renamed or
--- replaced, or if another object has its name.
+-- Raises an error if a column, trigger, constraint or index of the move has lost its name, or if
+-- another object has taken that name.
 CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1295,8 +1296,8 @@ $$;
 
 -- Makes the trigger and the functions that set a column's shadow. PostgreSQL runs triggers in order
 -- of name: the program's triggers, then those of references, then those of keys. Triggers of keys
--- look for reserved shadows. Column p either refers to the key r or is the key itself, and then p =
--- r. The key has these objects:
+-- look for reserved shadows. Column p refers to the key r, or p is the key itself (p = r). The key
+-- has these objects:
 --   _kept     has shadows of numbers whose row left, or that a deferred reference used first
 --   _find     returns a number's shadow from its row or from _kept, even if the table is renamed
 --   _shadow   calls _find, and reserves a shadow in _kept if the number has none
@@ -1417,8 +1418,8 @@ BEGIN
 END
 $$;
 
--- Returns the part of an index's definition after ON table, with shadows in place of the columns.
--- To get this part, makes the same index on an empty copy of the table, and renames the copy's
+-- Returns what follows "ON table" in an index's definition, with the shadows in place of the
+-- columns. To get it, makes the same index on an empty copy of the table, and renames the copy's
 -- columns.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1483,8 +1484,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the indexes on the columns that move. Until step 7, `built` is the name of the index on
--- the shadow columns. `parent` is the partitioned index above a partition's index. Step 7 makes
--- `parent` from the partitions' indexes.
+-- the shadow columns. `parent` is the partitioned index above a partition's index. Step 7 builds
+-- the index `parent` on top of the partitions' indexes.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

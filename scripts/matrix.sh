@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds and tests the checkout with several major versions of PostgreSQL, each in the root
-# directory of a bare Debian. Tests pg_upgrade from the oldest major to the others.
+# Builds and tests the checkout with several major versions of PostgreSQL, each in a root directory
+# with a minimal Debian. Tests pg_upgrade from the oldest major to the others.
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #

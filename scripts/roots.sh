@@ -6,7 +6,7 @@
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
 # Maps each major version to the Debian suites that contain it, joined by "+". For SUITE:PACKAGE,
-# apt installs from SUITE only the packages that the source package PACKAGE builds.
+# apt takes only the packages of the source package PACKAGE from SUITE.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'

@@ -1,6 +1,6 @@
 \set ECHO none
--- Tests that identifiers are distinct, whatever part of a statement makes them. test/t tests
--- parallel workers (350_type.pl) and rolled-back transactions (100_crash.pl).
+-- Tests that identifiers are distinct in every part of a statement. test/t tests parallel workers
+-- (350_type.pl) and rolled-back transactions (100_crash.pl).
 \pset format unaligned
 \pset tuples_only on
 SET datestyle = ISO;

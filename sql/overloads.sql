@@ -70,9 +70,9 @@ ROLLBACK;
 \set VERBOSITY default
 
 -- If two functions differ only in an argument that has a default, PostgreSQL cannot choose between
--- them. Here, a role that may create objects in the extensions' schema adds such a second function
--- to each function of the extensions. It skips functions whose arguments have internal types,
--- because it may not use these types.
+-- them. Here, a role that may create objects in the extensions' schema gives each function of the
+-- extensions such a twin. It skips functions whose arguments have internal types, because it may
+-- not use these types.
 CREATE ROLE regress_randflake_hostile;
 GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
 CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$

@@ -8,7 +8,8 @@ suite_instructions() {
         say "valgrind: not installed, skipped"
         return
     fi
-    # A server starts slowly under Valgrind, so a restart needs a max_clock_skew of a minute.
+    # Under Valgrind a server restarts slowly. To skip the hold-off, it needs a max_clock_skew of a
+    # minute.
     stop_server
     start_server randflake.max_clock_skew=1min
     sql -q -c "SET randflake.max_wait = '2min'" -c 'SELECT randflake_generate()' >/dev/null

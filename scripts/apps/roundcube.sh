@@ -26,7 +26,7 @@ cat >>"$root/etc/roundcube/config.inc.php" <<END
 END
 
 in_database() { psql -qX -v ON_ERROR_STOP=1 "$@"; }
-# The expression $1 makes keys. format() replaces %1$s in $1 by the sequence's name.
+# The expression $1 makes keys. In $1, format() puts the sequence's name in place of %1$s.
 convert() {
     in_database -v default="$1" <<'END'
 SELECT format('ALTER TABLE %I ALTER %I TYPE bigint', table_name, column_name)

@@ -1,7 +1,7 @@
 // If DecodeWindowState accepts some bytes, EncodeWindowState must produce the same bytes again.
 // After any start, a window may open only at or after the end that the file records for the
-// window's node ids. The input is a Start and a file. The fuzzer also tries the file with a correct
-// checksum, to pass the check.
+// window's node ids. The input is a Start and a file. The fuzzer also tries the file with a
+// corrected checksum, which DecodeWindowState does not refuse.
 
 #include "core/window/window_state.h"
 
@@ -65,7 +65,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
-// Each bit of `other` makes one part of the start differ from the state.
+// For each bit that is set in `other`, one part of the start differs from the state.
 void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);

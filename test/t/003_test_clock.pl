@@ -1,5 +1,5 @@
 # Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
-# Other tests fail if a server's processes see different clocks, or if servers share a clock.
+# Other tests notice if a server's processes see different clocks, or if servers share a clock.
 
 use Randflake;
 

@@ -118,7 +118,8 @@ for my $round (1 .. 4) {
 }
 $node->start;
 
-# The test stops a backend, and continues it after the backend's second and window have ended.
+# The test stops a backend, and continues it after the second and the window in which it stopped
+# have ended.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);

@@ -86,8 +86,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# These tests pass only if identifiers use CLOCK_REALTIME_COARSE, which the test sets, and if the
-# server measures jumps against CLOCK_BOOTTIME, which the test does not set.
+# The test sets CLOCK_REALTIME_COARSE but not CLOCK_BOOTTIME. It passes only if identifiers use the
+# former and the server measures jumps against the latter.
 
 # --- back ----------------------------------------------------------------------------------------
 

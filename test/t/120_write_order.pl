@@ -24,7 +24,8 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# Returns the operations since the last call, except reads, as "operation file[: error]".
+# Returns all operations but reads since the last call of this function, each as "operation file[:
+# error]".
 my $seen = 0;
 
 sub operations {

@@ -29,7 +29,7 @@ sub start_primary {
     return $node;
 }
 
-# Stores identifiers in a table as a client does. Returns the era of these identifiers.
+# Like a client, stores identifiers in a table. Returns the era of these identifiers.
 sub store {
     my ($node, $count) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';

@@ -1,7 +1,7 @@
-# Moves node ids between servers by promotions, disk rollbacks, and shutdowns that the next start
-# does not accept as proof (see docs/design.md). Compares all servers' identifiers, even those of
-# rolled-back transactions. The simulation of fleets tests a server's decisions. This file tests how
-# a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# Moves node ids between servers by promotions, disk rollbacks, and shutdowns that prove nothing to
+# the next start (see docs/design.md). Compares all servers' identifiers, even those of rolled-back
+# transactions. The simulation of fleets tests a server's decisions. This file tests how a server
+# learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -34,7 +34,7 @@ sub start_with {
     start_under_clock($node);
 }
 
-# A clean stop counts as proof until max_clock_skew has passed. This value leaves time for a slow
+# A clean stop counts as proof for max_clock_skew after the stop. This value leaves time for a slow
 # restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 

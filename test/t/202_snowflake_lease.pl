@@ -1,6 +1,5 @@
-# Makes Snowflake identifiers under leased node ids. Checks that a new lease changes the node ids of
-# randflake and Snowflake identifiers, and that no identifier has a second that the server gives
-# back.
+# Makes Snowflake identifiers under leased node ids. Checks that randflake and Snowflake identifiers
+# get new node ids after a new lease, and that the server gives back no second of an identifier.
 
 use Randflake;
 use RandflakeLease;

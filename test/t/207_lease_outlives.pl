@@ -1,7 +1,7 @@
 # Crashes a session and the postmaster, and restarts the server, while the coordinator is stopped or
 # cannot grant another lease. Checks that the server keeps its lease. Also checks that no server
-# resumes a lease after a disk rollback, without the marker, in a hard-linked copy beside the
-# original, or with another number of node ids.
+# resumes a lease in these cases: after a disk rollback, without the marker, in a hard-linked copy
+# beside the original, or with another number of node ids.
 #
 # RANDFLAKE_ROUNDS sets how many sessions the test kills in a row. The following command measures
 # the times in the table of docs/leases.md, with leases of 60 seconds. A session makes an identifier

@@ -441,8 +441,9 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# The server requests a lease of 60 seconds. If a lease is longer than 60 seconds plus the tolerated
-# difference of clocks, the server gives it back, because it cannot shorten a window on disk.
+# The server requests a lease of 60 seconds. If a lease exceeds 60 seconds plus the tolerated
+# difference of clocks, the server gives the lease back, because the server cannot shorten a window
+# on disk.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

@@ -92,7 +92,7 @@ $holder->reload;
 wait_for_status($holder, 'lease_error IS NULL');
 wait_for_lease($holder);
 
-# This impostor without a certificate asks for a plain password, and stores each answer in a file.
+# This impostor has no certificate. It asks for a plain password, and stores each answer in a file.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "could not listen: $!";
 my $impostor = fork // die "could not fork: $!";
 if ($impostor == 0) {

@@ -1,7 +1,7 @@
 # A server uses static node ids while its clock is ahead. The server then gets a lease of these node
-# ids that ends before the seconds that it has used. Checks that the server gives this lease back,
-# reports it as used, and leases other node ids. The simulation of a fleet tests other changes
-# between static and leased node ids.
+# ids, but the lease ends before the seconds that the server has used. Checks that the server gives
+# this lease back, reports it as used, and leases other node ids. The simulation of a fleet tests
+# other changes between static and leased node ids.
 
 use Randflake;
 use RandflakeLease;

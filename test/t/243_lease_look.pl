@@ -11,13 +11,14 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# With max_clock_skew = 0, no stop counts as proof, and only the search delays the server.
+# With max_clock_skew = 0, a stop never counts as proof, and only the search delays the server.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger.
+# Restarts the server with these settings. `forget` deletes the state, because its skew may be
+# larger.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};

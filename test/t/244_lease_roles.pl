@@ -215,8 +215,8 @@ $mine->quit;
 
 # --- hostile role --------------------------------------------------------------------------------
 
-# All these attacks run at once, with a default isolation level other than PostgreSQL's. The server
-# must keep its lease. RANDFLAKE_SECONDS sets the duration of the attacks.
+# All these attacks run at once, and the default isolation level differs from PostgreSQL's own
+# default. The server must keep its lease. RANDFLAKE_SECONDS sets the duration of the attacks.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';

@@ -1,5 +1,5 @@
-# Attacks as each person in the tables of docs/security.md would. Checks that the column "does not
-# learn" is true.
+# Attacks the server as each person in the tables of docs/security.md. Checks that the column "does
+# not learn" is true.
 
 use Docs;
 use File::Find ();
@@ -8,7 +8,7 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# Collects the persons from the table's rows whose column "does not learn" is not empty.
+# Collects the person of each table row in which the column "does not learn" is not empty.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -178,7 +178,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# A session takes runs of 1, 8 and then 64 numbers. This many identifiers use up the last run.
+# A session takes runs of 1, 8 and then 64 numbers. This number of identifiers uses up the last run.
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
@@ -275,7 +275,8 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# With USAGE, each of these attacks works. So an attack that fails shows that the role lacks USAGE.
+# With USAGE, each of these attacks works. So if an attack fails, the reason is that the role lacks
+# USAGE.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

@@ -30,8 +30,8 @@ BEGIN
 END $$;
 SQL
 
-# Compares the estimates for both types. For each type, puts its column and constants into the
-# queries in place of "id" and the times.
+# Compares the estimates for both types. For each type, replaces "id" in the queries by the type's
+# column, and the times by constants.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';

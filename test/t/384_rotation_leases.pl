@@ -109,7 +109,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# Returns the seconds of the identifiers that the server's clients received, with counts.
+# Returns how many identifiers the server's clients received for each second.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };

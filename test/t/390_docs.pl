@@ -7,7 +7,7 @@ use Encode qw(decode encode);
 use File::Basename;
 use Randflake;
 
-# Runs a page's blocks on a server of its own, so that pages do not affect each other.
+# Runs each page's blocks on a separate server, so that pages do not affect each other.
 sub run_blocks {
     my ($file, @blocks) = @_;
     my $node = start_server(basename($file, '.md'),
@@ -113,8 +113,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Checks that docs/troubleshooting.md contains each message without a hint. Skips a message that is
-# little more than conversions like %s, because the page replaces these by example values.
+# Checks that docs/troubleshooting.md contains each message that has no hint. Skips a message that
+# is almost only conversions such as %s, because the page replaces conversions by example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';

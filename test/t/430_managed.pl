@@ -96,7 +96,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Starts near the end of a second's numbers, so the identifiers continue in the next second.
+    # Starts when a second has few numbers left, so the identifiers continue in the next second.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),

@@ -57,7 +57,8 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers in this many new seconds, ahead of the clock. Skips most numbers of each second.
+# Makes identifiers in this number of new seconds, all ahead of the clock. Skips most numbers of
+# each second.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{

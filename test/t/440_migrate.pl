@@ -368,8 +368,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, as psql's \gexec would. `count` limits the number of steps, `kill` kills
-# each step once and runs it again, `load` checks that programs go on, and `all` includes step 8.
+# Runs the remaining steps, as psql's \gexec would. `count` limits the number of steps. `kill` kills
+# each step once and runs it again. `load` checks that programs keep working. `all` includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');

@@ -107,7 +107,7 @@ SQL
     return ("lows.$t", "lows.$c");
 }
 
-# Checks that mallory's code ran at least at these places, and only as mallory.
+# Checks that mallory's code ran at all of these places, and never as another role.
 sub unharmed {
     my ($way, @places) = @_;
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");

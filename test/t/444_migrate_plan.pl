@@ -1,5 +1,5 @@
 # Checks that the migration's plan finds every column that may refer to a key, and every object that
-# stops a move. A blocker stops the move until the statement printed with it has run.
+# stops a move. A blocker stops the move until its printed statement has run.
 
 use JSON::PP qw(decode_json);
 use Randflake;

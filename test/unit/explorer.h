@@ -1,14 +1,15 @@
 // Explores all events that can happen to a server's slots. Layouts have fields of at most four
 // bits.
 //
-// Backends call Reserve on any slot for any count of numbers. Each clock reading may show any tick.
-// The window's end may advance, ChangeWindow may replace the window and its node ids, SealWindow
-// may end the window early, or the server may crash and lose its shared memory. ChangeWindow also
-// gets requests that it must refuse. Calls interleave in every order, one shared operation at a
-// time (explorer_replay.h). One or two layouts, each with its own slots, share the window.
+// Backends call Reserve with any slot and any count. Each clock reading may show any tick.
+// Meanwhile the window's end may advance, ChangeWindow may replace the window and its node ids,
+// SealWindow may end the window early, and the server may crash and lose its shared memory.
+// ChangeWindow also gets requests that it must refuse. Calls interleave in every order, one shared
+// operation at a time (explorer_replay.h). One or two layouts, each with its own slots, share the
+// window.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
-// and gives each second of a node id to the slots at most once. It checks in every state:
+// and gives each second of a node id to the slots at most once. In every state, it checks:
 //   - Within a layout, Reserve never returns the same number twice.
 //   - When a call moves a slot's word, the reserved numbers lie in the slot's window.
 //   - A slot's word never decreases while its node id stays the same.

@@ -37,8 +37,8 @@ struct Call {
 };
 
 struct State {
-    // Holds one reserved number, with its layout's index in the high byte, or kNothing. Some
-    // history remembers each reserved number, so the search finds each repetition.
+    // Holds kNothing, or one reserved number with its layout's index in the high byte. For each
+    // reserved number, at least one history remembers it, so the search finds each repetition.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve

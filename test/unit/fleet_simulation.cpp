@@ -662,8 +662,8 @@ private:
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // Returns whether a server may change its node ids. If a server gives up node ids in the pool
-    // of its own coordinator, the coordinator may lease them at once.
+    // Returns whether a server may change its node ids. If a server gives up node ids that its own
+    // coordinator's pool contains, the coordinator may lease these node ids at once.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||

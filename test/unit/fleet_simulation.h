@@ -14,8 +14,8 @@
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
 //
 // Clocks step. If servers take over node ids, the simulation sets a machine's clock far back only
-// after the static servers on this machine have opened their first windows. The clock is correct
-// again before another server of the machine starts. lease_ledger.h lists the invariants.
+// after the static servers on this machine have opened their first windows. The simulation corrects
+// the clock before another server on the machine starts. lease_ledger.h lists the invariants.
 
 #pragma once
 
@@ -45,7 +45,7 @@ struct Operation {
     // If a failover or restore may have undone a change of a pool, operators configure the pool
     // again.
     bool configures_again = true;
-    // An operator's declaration that a failover lost nothing is always true.
+    // If an operator declares that a failover lost nothing, this is always true.
     bool says_what_is = true;
     // Operators take the static node ids of the coordinator's server out of the pool before that
     // server gives them up.

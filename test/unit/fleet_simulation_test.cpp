@@ -14,11 +14,12 @@
 namespace randflake::simulation {
 namespace {
 
-// The layout has enough seconds for a schedule and for clocks that are ahead, and enough node ids
+// The layout has enough seconds for a schedule, even on clocks that are ahead, and enough node ids
 // for all servers. A node id has only 4 numbers per second, so servers run out of numbers.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
-// These layouts have ticks of a half or a quarter second, and other epochs than the windows.
+// These layouts have ticks of a half or a quarter second, and their epochs differ from the windows'
+// epoch.
 constexpr Layout kHalfSeconds{kWindowEpochMs - 500, 10, 3, 1, 500};
 constexpr Layout kQuarterSeconds{kWindowEpochMs + 750, 11, 3, 1, 250};
 

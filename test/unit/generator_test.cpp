@@ -115,7 +115,7 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kWindowClosed, {{w(120, 7, 5), 121, {0, 0}},
                                            {w(120, 7, 5), 121, {121, 121}},
                                            {w(120, 7, 5), 121, {130, 110}}});
-    // A slot that has no window cannot reserve, even after the window has opened for other slots.
+    // A slot that has no window cannot reserve numbers, even if other slots already can.
     ExpectRefused(Outcome::kNoWord, {{kEmptySlot, 121}, {kEmptySlot, 121, {1, 1u << 30}}});
     ExpectRefused(Outcome::kBeforeWindow, {{w(99, 7, kMax), 99},
                                            {w(99, 7, kMax), 0},

@@ -42,7 +42,7 @@ class Cluster {
 public:
     static constexpr uint64_t kFirst = 1;  // the first identity
 
-    // `true_ms` is the true time, which no clock shows. With identity_has_birth, an older copy that
+    // `true_ms` is the true time. No clock shows it. With identity_has_birth, an older copy that
     // replaces a coordinator has an identity different from that coordinator's.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
             bool identity_has_birth, const int64_t* true_ms, Random* random)

@@ -24,7 +24,7 @@ constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
 
-// Returns whether the chain is valid. An empty chain represents every malformed text.
+// Returns whether the chain is valid. An empty chain stands for any malformed text.
 inline bool IsChain(const SecretRecords& chain) {
     for (uint32_t i = 1; i < chain.count; i++)
         if (chain.records[i].from <= chain.records[i - 1].from ||
@@ -117,7 +117,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A setting without a value stays. If only first_node_id changes, the last node id stays.
+    // A setting without a value stays. If only first_node_id changes, the last node id remains the
+    // same.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -174,7 +175,7 @@ public:
         taken_over_ = false;
     }
 
-    // Adds the findings of the coordinator's own server in the coordinator's tables to `look`.
+    // Adds to `look` what the coordinator's own server has found in the coordinator's tables.
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
@@ -491,7 +492,7 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
-    // Returns the Unix second at which the first secret that this chain lacks begins.
+    // Returns the Unix second at which this chain's first missing secret begins.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
         if (agreed == 0 || agreed == chain_.count)

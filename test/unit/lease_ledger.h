@@ -71,7 +71,7 @@ public:
           used_(uint64_t{1} << numbers.bits()),
           used_narrow_(uint64_t{1} << narrow_layout_.bits()) {}
 
-    // Registers a start of the server with this name. Names are 0 to 31.
+    // Registers a start of the server with this name. A name is a number from 0 to 31.
     uint32_t NewServer(int64_t name) {
         starts_.push_back({name, true});
         return static_cast<uint32_t>(starts_.size());
@@ -119,8 +119,8 @@ public:
                 lost_[i] = why;
     }
     // Returns whether this second of a node id is really free for a server: no other server has
-    // used the second, and no other running server has a grant of it. With `leases`, a grant that
-    // contains the second must also belong to this server's present run or an ended run.
+    // used the second, and no other running server has a grant of it. If `leases` is true, this
+    // server's present run or one of its ended runs must also have a grant of the second.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server))

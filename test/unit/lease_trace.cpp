@@ -73,7 +73,7 @@ std::string ChainText(const SecretRecords& chain) {
     return text;
 }
 
-// These chains are malformed. The first eight texts are malformed fingerprints too.
+// These chains are malformed. As fingerprints, the first eight texts are malformed as well.
 constexpr const char* kMalformed[] = {
     "",
     "0",
@@ -119,7 +119,8 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // One trace in four sets `never_leased`. Three in four of the others first let time pass.
+        // One trace in four sets `never_leased`. Of the other traces, three quarters first let time
+        // pass.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
@@ -177,7 +178,7 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // A time with too many bits for the sequence randflake_lease_takeover.
+    // The sequence randflake_lease_takeover has too few bits for this time.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 

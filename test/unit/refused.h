@@ -1,9 +1,9 @@
-// Lists the causes for which a server gives no number of the present second. The simulation's
-// judge, which knows all states, clocks and grants, names the cause after a session has tried
-// everything. kOther means that there is no cause, which is a violation. For the causes from
-// kUsedUp to kTaken, no server could give a number. For all causes after kTaken, a server that knew
-// everything could give a number. If the cause is kLostInAFailure or a later one, the server has
-// lost a lease or a renewal.
+// Lists the reasons why a server gives no number of the present second. The simulation's judge,
+// which knows all states, clocks and grants, names the cause after a session has tried everything.
+// kOther means that there is no cause, which is a violation. For the causes from kUsedUp to kTaken,
+// no server could give a number. For all causes after kTaken, a number was possible, but only for a
+// server that knew everything. If the cause is kLostInAFailure or a later one, the server has lost
+// a lease or a renewal.
 
 #pragma once
 

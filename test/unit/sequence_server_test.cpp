@@ -120,7 +120,7 @@ private:
         limits_ = rules_.limits;
     }
 
-    // Like PostgreSQL's nextval, logs a value ahead of the returned value.
+    // Like PostgreSQL's nextval, logs a value beyond the returned value.
     static int64_t Nextval(int64_t& value, int64_t& logged) {
         if (++value > logged)
             logged = value + 1;
@@ -303,7 +303,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
-    // The margin has one number fewer than three sessions need.
+    // Three sessions need one number more than the margin has.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
     // After a start, the first second must be later than every second that needs no proof.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));

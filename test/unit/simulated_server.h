@@ -546,8 +546,8 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // After a change of the skew, the server makes its plan again. These mutants drop the new
-        // floor or hold-off.
+        // After a change of the skew, the server makes its plan again. These mutants ignore the new
+        // floor, or the new hold-off.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -1039,8 +1039,8 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // Ends the lease worker. The ledger gets back the seconds that the server left unused. Sends
-    // the coordinator the lease releases that the holder computes.
+    // Ends the lease worker. Returns the server's unused seconds to the ledger. Releases the leases
+    // at the coordinator, as the holder computes.
     void GiveUp() {
         if (!calm_)
             reaches_coordinator_ = !random_->OneIn(3);

@@ -26,7 +26,7 @@ constexpr size_t kLeases = kWindowStateHeadBytes;
 constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
-// Computes CRC-32C by long division. The bits have the order of RFC 3720.
+// Computes CRC-32C by long division. The bit order is that of RFC 3720.
 uint32_t Crc32c(const Bytes& bytes, size_t length) {
     uint64_t remainder = 0;
     const size_t bits = 8 * length;

@@ -40,7 +40,7 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // If true, no server issues the lowest number of a second, which represents the second itself.
+    // If true, the lowest number of a second represents the second itself, and no server issues it.
     bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }

@@ -12,7 +12,8 @@
 namespace randflake {
 namespace {
 
-// Holds a part of the text without surrounding blanks. Each function removes what it reads.
+// Holds a part of the text, with blanks removed from both ends. Each function removes what it
+// reads.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -21,7 +22,8 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Removes and returns the part before the first `separator`, or the whole text.
+    // Removes and returns the part before the first `separator`, or the whole text if there is
+    // none.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);

@@ -2,14 +2,14 @@
 //
 // An answer is a grant only if it has the expected form and shows that the coordinator committed:
 //
-//   - Each request is one statement. The coordinator sends the row, commits, and then reports that
-//     it is ready, without waiting for the holder. So the row counts only after this report. If the
+//   - Each request is one statement. Without waiting for the holder, the coordinator sends the row,
+//     commits, and then reports that it is ready. So the row counts only after this report. If the
 //     report shows an open transaction, there was no commit.
 //   - A broken connection, an error, or an answer of another form is no grant.
 //   - An answer with a warning is no grant. When somebody cancels the wait for a synchronous
 //     standby, the coordinator commits locally and warns. A failover may lose such a commit.
 //
-// An error with the SQLSTATE of refusals is a refusal. Other errors do not affect the lease.
+// An error is a refusal if it has the SQLSTATE of refusals. Other errors do not affect the lease.
 
 #pragma once
 

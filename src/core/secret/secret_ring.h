@@ -15,10 +15,10 @@
 //
 // The owner of an issued number claims the number's identifier, and no earlier generation claims
 // this identifier. So the identifier decodes to its number, and two numbers never share an
-// identifier. If earlier generations own n seconds, servers skip on average at most the fraction n
-// / 2^30 of a generation's numbers (see ShareLeft). At the second `from`, a new generation takes
-// over the numbers of the generation before it. If no server has issued any of these numbers, all
-// issued identifiers keep their meaning.
+// identifier. If earlier generations own n seconds, servers skip on average at most n / 2^30 of a
+// generation's numbers (see ShareLeft). At the second `from`, a new generation takes over the
+// numbers of the generation before it. If no server has issued any of these numbers, all issued
+// identifiers keep their meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the
@@ -92,8 +92,8 @@ public:
         return false;
     }
 
-    // Returns which share of all numbers of `second` servers use on average. A generation that owns
-    // 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
+    // Returns the share of the numbers of `second` that servers use on average. A generation that
+    // owns 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
     // identifiers evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);

@@ -11,7 +11,7 @@
 // change leases, to read or write the state on disk, to change ServerMemory, and to add secrets.
 // The postmaster takes no lock, because it calls MakeMemory and Stop while it has no children.
 // Processes read the slots' words, the window's word and the number of secrets without the lock,
-// because these are atomic. Processes read a copy of the leases (ShowLeases).
+// because all of them are atomic. Processes read a copy of the leases (ShowLeases).
 //
 // Each write stores the whole state, then the marker. Only then may a process rely on this state.
 //
@@ -157,9 +157,9 @@ struct ServerMemory {
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // `range` is the index of the range in use. earliest[i] is the first second at which the slots
-    // allow a window of range i. While the window of a range is open, Window::earliest() applies
-    // instead.
+    // `range` is the index of the range in use. earliest[i] is the first second at which a window
+    // of range i may start, given the slots. While the window of a range is open,
+    // Window::earliest() applies instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -189,10 +189,10 @@ struct ReloadResult {
     Second written_end;  // the state's last written end
 };
 
-// A call marked with * may raise an error, which leaves this code by longjmp and releases the lock.
-// So before each such call, ServerMemory is consistent, and no live object has a destructor.
+// A call marked with * may raise an error. The error leaves this code by longjmp and releases the
+// lock. So before each such call, ServerMemory is consistent, and no live object has a destructor.
 
-// The postmaster makes only these calls.
+// The postmaster makes no other calls than these.
 template <typename Env>
 concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
     typename Env::Decisions;
@@ -201,7 +201,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with the SlotSets of all layouts.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // Return the tolerated difference of clocks, and its least and greatest values since the start.
+    // Return the tolerated difference of clocks, and its least and greatest value since the start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * If the write fails, reports this and returns false.
@@ -219,7 +219,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// Only processes other than the postmaster make these calls.
+// The postmaster makes none of these calls.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
@@ -307,8 +307,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Another server that starts after this stop holds off for a tolerance set at this stop or
-        // later. So the proof ignores the tolerances that were set earlier in this run.
+        // Another server that starts after this stop holds off for a tolerance that was set at this
+        // stop or later. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -531,7 +531,7 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // Returns the last second of the open window from which a process reserved a number. If there
+    // Returns the last second, in the open window, in which a process reserved a number. If there
     // is none, returns the second before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
@@ -861,7 +861,7 @@ private:
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
         // The state keeps only the leases that the server resumes at this start. If this directory
-        // is a copy, the server of the original may still use the other leases.
+        // is a copy, the server in the original directory may still use the other leases.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -922,7 +922,8 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // The directory's lock tells the next postmaster whether this one's processes still run.
+        // The directory's lock tells the next postmaster whether this postmaster's processes still
+        // run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -969,8 +970,9 @@ private:
 
     // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
-    // window or a removal of a lease (`kStrikes`) has no effect. Any other change stays in memory,
-    // and no window relies on it before the next write. Returns false if there was no effect.
+    // window or a removal of a lease (`kStrikes`) has no effect. Then any other change stays in
+    // memory, and no window relies on it before the next write. Returns false if there was no
+    // effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);

@@ -22,9 +22,9 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// `ring` lacks an entry that begins at `from`. Another ring has this entry. It shares those of the
-// first `bound` generations of `ring` that begin before `from`. Returns the first second in which
-// the two rings can differ.
+// `ring` lacks an entry that begins at `from`. Another ring has this entry. The other ring shares
+// each of the first `bound` generations of `ring` that begins before `from`. Returns the first
+// second in which the two rings can differ.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;

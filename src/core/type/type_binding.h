@@ -15,8 +15,8 @@
 // these seconds. The lowest number of a second stands for the second itself, and always belongs to
 // the first generation.
 //
-// If an identifier's generation starts later than any clock within the tolerated difference can
-// show, no server can have made the identifier. So the server refuses it as input.
+// If an identifier's generation starts after the latest time that a clock within the tolerated
+// difference can show, no server can have made the identifier. So the server refuses it as input.
 
 #pragma once
 
@@ -29,8 +29,8 @@
 
 namespace randflake {
 
-// Reads an entry: 16 hexadecimal digits of the fingerprint. Each secret except the first also has
-// "@" and the Unix second at which it begins. Returns false for other texts.
+// Reads an entry: 16 hexadecimal digits of the fingerprint. The entry of each secret except the
+// first also has "@" and the Unix second at which the secret begins. Returns false for other texts.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
 
 // Compares the rows of one table with a ring.
@@ -113,8 +113,8 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 
-// A session can use all values of seconds before the result without reading the tables again, as
-// long as the ring and the tables stay unchanged.
+// While the ring and the tables stay unchanged, a session can use all values whose seconds are
+// before the returned second without reading the tables again.
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake

@@ -7,7 +7,8 @@
 //
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
-// seconds, the words of its slots are kEmptySlot, and the generator reserves nothing from them.
+// seconds, the words of the layout's slots are kEmptySlot, and the generator reserves nothing from
+// these slots.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -19,14 +20,15 @@
 //
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
 // compare-and-swap fails. If Reserve loads the new word, it loads the window later, and so gets a
-// closed window or the new one. So every reserved number is in the window that is in force at its
-// reservation, wherever the two functions pause. To move an open window's end, the caller stores
-// the window's word once.
+// closed window or the new one. So wherever the two functions pause, every number is in the window
+// in force when it is reserved. To move an open window's end, the caller stores the window's word
+// once.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
-// back in time, this word could repeat. Then a Reserve that paused meanwhile would wrongly succeed.
-// So ChangeWindow refuses a window that starts before earliest() of the last window.
+// back in time, a slot could get this number again. Then a Reserve that paused meanwhile would
+// wrongly succeed. So ChangeWindow refuses a window that starts before earliest() of the last
+// window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
@@ -231,9 +233,10 @@ template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Opens the window `next`. In every set, the slots get the node ids first_node, first_node + 1, ...
-// If a set's layout cannot hold the window and all node ids, its slots become empty. If no layout
-// can hold them, or if `next` starts before earliest(), closes the open window and returns false.
-// Only one process may call this at a time. The node ids must be unused in all seconds of `next`.
+// If a set's layout cannot hold the window and all node ids, the set's slots become empty. If no
+// layout can hold the window and all node ids, or if `next` starts before earliest(), closes the
+// open window and returns false. Only one process may call this at a time. The node ids must be
+// unused in all seconds of `next`.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
@@ -261,7 +264,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// Returns the last second of the window from which the slot with this word reserved numbers.
+// Returns the last second, in the window, in which the slot with this word reserved numbers.
 // Without such a second, returns the second before the window.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());

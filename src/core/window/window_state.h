@@ -1,14 +1,14 @@
 // A server keeps the state of its windows on disk. The code here encodes and interprets this state.
 //
-// For each range of node ids, the state contains a time in seconds, called the written end. No
-// identifier that the server has issued under these node ids has this second or a later one. This
-// holds even after a crash, because the server writes a window's end before it uses the window.
+// For each range of node ids, the state contains a time in seconds, called the written end. Every
+// identifier that the server has issued under these node ids has an earlier second. This holds even
+// after a crash, because the server writes a window's end before it uses the window.
 //
 // Other servers may have issued identifiers under the same node ids: a copy of the directory, a
 // promoted server, a server configured with these node ids, or this directory before its disk was
 // rolled back. The state does not show this. But the operator guarantees that each of these servers
 // stopped before this server started, and that all clocks differ by less than the tolerated
-// difference. So after a start, the server waits for as long as this difference before it opens a
+// difference. So after a start, the server waits for the tolerated difference before it opens a
 // window. This wait is the hold-off. The server skips it if the state proves that no other server
 // ran since the last stop (PlanStart).
 
@@ -68,7 +68,8 @@ struct WrittenEnd {
 };
 
 // Distinguishes a file from its copies: a copy has another inode or birth time. A restart of the
-// machine can change device numbers, so they count only on file systems without birth times.
+// machine can change device numbers, so the code compares these only on file systems without birth
+// times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -119,15 +120,15 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// From the second `differs_from` on, the ring `before` lacked a secret. Returns `differs_from`, or
-// 0 if `after` has a new secret that begins at `differs_from`. Only a coordinator knows whether
+// From `differs_from` on, the ring `before` lacked a secret. Returns 0 if `after` has a new secret
+// that begins at `differs_from`, and `differs_from` otherwise. Only a coordinator knows whether
 // this secret was the missing one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// From the second `decode_horizon` on, a server may lack secrets that are in use. Returns whether
-// the decoded number `raw` is certainly right. A number that stands for a whole second is always
-// right, because the first secret encrypts all such numbers.
+// From `decode_horizon` on, a server may lack secrets that are in use. Returns whether the decoded
+// number `raw` is certainly right. A number that stands for a whole second is always right, because
+// the first secret encrypts all such numbers.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
@@ -202,8 +203,8 @@ struct Stop {
 // Describes one attempt to write the state. A run lasts as long as its shared memory. The number of
 // the run's first attempt is random, and each further attempt has the next number. Failed attempts
 // count, because their state may appear on disk later. The server writes `mark` to the marker after
-// the state is durable and before anything relies on it. As long as the marker contains the value
-// of `mark` or of `follows`, no process relies on a later state than this one.
+// the state is durable and before anything relies on it. While the marker contains `mark` or
+// `follows`, no process relies on a state later than this one.
 struct WriteRecord {
     uint64_t mark;     // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
@@ -267,11 +268,11 @@ struct WindowState {
     SkewRange skew;
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
-    // The run that wrote this state acquired or resumed these leases. The coordinator granted each
-    // lease under those `secrets` that begin before the lease ends.
+    // The run that wrote this state acquired or resumed these leases. When the coordinator granted
+    // a lease, it had those `secrets` that begin before the lease ends.
     Lease leases[kMaxLeases];
-    // The last unproven start of this directory held off until this second. Other servers may have
-    // used this server's node ids in earlier seconds.
+    // The hold-off of this directory's last start without a proof ended at this second. Other
+    // servers may have used this server's node ids in earlier seconds.
     Second floor;
     // 0, or the second at which a starting server found that this directory is a copy. The operator
     // resets it by acknowledging the copy. A server that starts in another copy sets it again.
@@ -291,7 +292,7 @@ struct WindowState {
 
     // Sets ends[0] to the window's end. The caller writes the state before it opens these node ids'
     // window or moves the window's end. A new window must not begin before a written end of its
-    // node ids. `configured` contains the server's configured ranges, whose ends never merge.
+    // node ids. `configured` contains the server's configured ranges. Their ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
@@ -300,7 +301,7 @@ struct WindowState {
 
     // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
     // function lowers an end. The window must be sealed, and the server must have used no number of
-    // the window from `end` on. 0 means that the server has used no number of the window.
+    // the window from `end` on. If `end` is 0, the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
     // These fields describe the last announced window, whose end is ends[0]. They exist only in
@@ -397,8 +398,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // after the written ends of its node ids, and after the hold-off. No window may open while the plan
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
-// Without a proof, the hold-off ends when both the wall clock and the uptime have advanced by the
-// tolerated difference since the start. The wall clock makes the hold-off end later than every
+// Without a proof, the hold-off ends when, since the start, the wall clock and the uptime have both
+// advanced by the tolerated difference. The wall clock makes the hold-off end later than every
 // second that other servers used. Other servers' proofs rely on the length of the hold-off. The
 // uptime ensures this length even if the clock is set. Until another postmaster starts, no window
 // begins before the hold-off's end, even if the operator sets the clock back (see `floor`).
@@ -408,7 +409,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // tolerated difference of clocks has passed since the stop, no other server has issued anything.
 // The proof requires:
 //
-// - The server last stopped with this data directory, and the machine has not rebooted since. At
+// - The server's last stop used this data directory, and the machine has not rebooted since. At
 //   this stop, its node ids included those configured now.
 // - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
 //   back to this stop, and another run may have opened a window.
@@ -418,7 +419,8 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //   the stop. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
 // The tolerated difference can change. The proof uses the smallest value since the stop, including
-// the value at the stop. The hold-off uses the largest value of the stopped run and of this run.
+// the value at the stop. The hold-off uses the largest value that the stopped run or this run has
+// had.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a server that starts outside recovery resumes this lease, which is in the state
@@ -452,9 +454,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
 // the secret begins later than the present plus the tolerated difference. With leased node ids, it
-// begins at or after the end of this server's last lease, because the coordinator leases no seconds
-// after the secret's time under another secret. So if a lease ended for lack of a secret, the
-// server can add the secret.
+// begins at or after the end of this server's last lease, because the coordinator grants no seconds
+// from the secret's time on to a holder with another secret. So the server can add a secret whose
+// lack ended a lease.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

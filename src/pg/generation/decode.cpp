@@ -13,7 +13,7 @@
 using namespace randflake;
 
 // Returns false if none of this server's secrets made the identifier. Raises an ERROR if a secret
-// that this server lacks may have made it.
+// that this server lacks may have made the identifier.
 template <typename Ring>
 static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;

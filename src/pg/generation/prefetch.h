@@ -22,7 +22,8 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Within a second, each batch is this many times as long as the batch before, up to kBatchLength.
+// Within a second, each batch is kBatchGrowth times as long as the batch before, up to
+// kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>

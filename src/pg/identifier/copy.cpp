@@ -4,7 +4,7 @@
 // COPY inserts one row at a time if a default is volatile, because a volatile function might read
 // the table that COPY fills. The functions that make identifiers read no table, so each has a twin:
 // a SQL function, marked STABLE, with the same code. In column defaults that COPY evaluates, a
-// planner support function replaces each call of a function by a call of its twin.
+// planner support function replaces each call of such a function by a call of its twin.
 //
 // Other statements must not use a twin: ALTER TABLE ADD COLUMN would store the same identifier in
 // all rows. So the support function checks two conditions. First, either the innermost utility

@@ -5,7 +5,7 @@
 //
 // Workers run as superusers, even in databases of other owners. So they read tables from storage,
 // because SQL could run code of users. They read only the extension's tables. Only a superuser can
-// create these. Only ACCESS EXCLUSIVE locks of other sessions make a worker wait, for at most
+// create these. A worker waits only for ACCESS EXCLUSIVE locks of other sessions, and for at most
 // kLockTimeout. So the launcher need not end a worker with SIGTERM, which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
@@ -269,7 +269,7 @@ static bool exists(Oid oid, MemoryContext context) {
     return false;
 }
 
-// Waits for this time (negative: forever) or until a worker ends. Exits if the server stops.
+// Waits until this time has passed (negative: forever) or a worker ends. Exits if the server stops.
 static void pause_for(long milliseconds) {
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),

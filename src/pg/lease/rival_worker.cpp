@@ -3,8 +3,8 @@
 // the coordinator in "randflake.registry", to which other servers announce their node ids. It also
 // asks the server in "primary_conninfo", which may be a former primary, or a standby that was
 // promoted beside this server. The address in primary_conninfo may also lead to this server itself,
-// so the worker ignores a server on the same timeline. So it misses a standby whose promotion began
-// a timeline with the same number as this server's.
+// so the worker ignores any server on this server's timeline. So it misses a standby whose
+// promotion began a timeline with the same number as this server's.
 
 #include "pg/lease/rival_worker.h"
 
@@ -53,7 +53,8 @@ static bool upstream_is_rival() {
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
-// Returns an identity of this data directory. Only a copy of its disk has the same identity.
+// Returns an identity of this data directory. Only a copy of the directory's disk has the same
+// identity.
 static const char* origin_text() {
     randflake::FileIdentity identity{};
     (void)window_file_identity(&identity);

@@ -1,4 +1,4 @@
-// Processes hold the report's spinlock only while they copy the report in or out.
+// Processes hold the report's spinlock only while they copy the report from or to shared memory.
 
 #include "pg/memory/lease_report.h"
 
@@ -44,7 +44,8 @@ Window lease_window(const LeaseReport& report, const Window& window) {
     return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
-// Returns how far this server's clock is ahead of the coordinator's; 0 if tolerable or uncertain.
+// Returns how far this server's clock is ahead of the coordinator's; 0 if the difference is
+// tolerable or uncertain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})
         return 0;

@@ -23,8 +23,8 @@ enum class LeaseProblem : uint8_t {
     kUsed,      // this server itself used the node ids until a later second
 };
 
-// This report is in shared memory. It has its own spinlock, because a process that holds the window
-// lock may wait for the disk.
+// This report is in shared memory. It has its own spinlock: readers must not wait for the window
+// lock, whose holder may wait for the disk.
 struct LeaseReport {
     slock_t mutex;
     randflake::Lease open, next;  // copies of the leases in ServerMemory

@@ -1,4 +1,4 @@
-// Processes hold the report's spinlock only while they copy the report in or out.
+// Processes hold the report's spinlock only while they copy the report from or to shared memory.
 
 #include "pg/memory/look_report.h"
 

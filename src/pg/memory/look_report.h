@@ -35,7 +35,7 @@ LookReport look_report();
 // Starts a look unless another one runs. Any process may call it.
 void look_start();
 
-// Records this question's failure (an empty text for success), unless a later question exists.
+// Records the failure of this question (an empty text for success), unless a later question exists.
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 

@@ -9,7 +9,7 @@
 
 using namespace randflake;
 
-// The server logs failed attempts at most once in this time.
+// The server logs failed attempts at most once per this interval.
 static constexpr Ms kLogInterval = 10000;
 
 void window_init_report() {

@@ -183,9 +183,9 @@ static bool begins_in_recovery() {
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
-// Combines the machine's boot id with the position of the last checkpoint, which every run of
-// PostgreSQL moves, even a run without this library. If the last run did not end cleanly, the boot
-// id becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid id.
+// Combines the machine's boot id with the position of the last checkpoint. Every run of PostgreSQL
+// changes this position, even a run without this library. If the last run did not end cleanly, the
+// boot id becomes 0 (unknown). Returns the first transaction id of the next run, or an invalid id.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

@@ -8,7 +8,7 @@
 
 static object_access_hook_type previous_object_access;
 
-// The type may be in any schema, so its input function identifies it.
+// The type may be in any schema, so this code identifies the type by its input function.
 static bool is_randflake(Oid type) {
     const Oid base = getBaseType(type);
     const Oid element = get_element_type(base);

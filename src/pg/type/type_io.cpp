@@ -141,7 +141,7 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
 
 // Lets the planner evaluate the cast of a constant, for partition pruning and postgres_fdw. The
 // result depends on the secret. So a plan may contain the result, but a stored expression may not.
-// The planner plans stored expressions without a planner state (`root`).
+// For a stored expression, there is no planner state (`root`).
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

@@ -1,11 +1,11 @@
-// Tells the planner how many of the values the operators <, <=, > and >= select, as a fraction.
+// Tells the planner which fraction of the values each of the operators <, <=, > and >= selects.
 // PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. So
 // this code passes the column and the constant as bigint, which has the same order. But it passes
-// the operator of randflake, by which the estimators find the column's statistics and indexes.
+// randflake's operator, because with it the estimators find the column's statistics and indexes.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
-// for a lower bound, this code looks for an upper bound on the same column. It returns P(lower <= x
-// < upper) / P(x < upper), which the planner multiplies by P(x < upper).
+// for a lower bound, this code looks for an upper bound on the same column. The code returns
+// P(lower <= x < upper) / P(x < upper). The planner multiplies this by P(x < upper).
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

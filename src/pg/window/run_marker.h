@@ -1,4 +1,4 @@
-// Keeps the mark of the state's last write in memory (WriteRecord in core/window/window_state.h).
+// Keeps in memory the mark of the state's last write (WriteRecord in core/window/window_state.h).
 
 #pragma once
 

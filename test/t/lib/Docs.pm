@@ -1,7 +1,7 @@
 # Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
-# A block stands between ``` lines. The word after the first ``` is the block's language. The line
-# before the block has an HTML comment, hidden from readers, that says how tests use the block:
+# A block begins and ends with a ``` line. The word after the first ``` is the block's language. The
+# line before the block has an HTML comment, hidden from readers, that says how tests use the block:
 #
 # - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
 # - `<!-- not run: REASON -->`: no test can run the block.
@@ -17,8 +17,8 @@ use Randflake;
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
 # Returns all blocks of a document in order, as hashes with the keys language, text and line (the
-# first line's number). A comment before a block adds fields to the block's hash: `test` and `name`,
-# or `not_run`, or `fails`.
+# first line's number). A comment before a block adds fields to the block's hash: either `test` and
+# `name`, or `not_run`, or `fails`.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);

@@ -213,8 +213,8 @@ SQL
 # Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
 # times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
 # and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
-# no call in advance. If a function's language is not C, it makes only 200 calls, because the
-# language manages memory.
+# no call in advance. The SQL makes only 200 calls of a function whose language is not C, because
+# that language manages memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

@@ -154,7 +154,7 @@ sub wait_until(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my ($result, $pause) = (undef, 0.01);
-    # Each attempt of most blocks starts a psql, so the sleeps grow longer.
+    # The sleeps grow longer, because most blocks start a psql at each attempt.
     until (($result = $block->()) || time > $give_up_at) {
         sleep $pause;
         $pause = 1.3 * $pause if $pause < 0.2;

@@ -1,4 +1,4 @@
-# Moves node ids between data directories, with copies, rollbacks, standbys and differing clocks.
+# Moves node ids between data directories by copies, rollbacks and standbys, under differing clocks.
 # Sessions collect every identifier, including those of rolled-back transactions.
 #
 # Each server has its own wall clock (see Randflake.pm), which is $node->{clock_ahead} seconds ahead
@@ -30,8 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops all clocks one second after the later of two times: the true time, and the time at which the
-# last call stopped them.
+# Stops all clocks one second after the true time or the time of the last stop, whichever is later.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -87,7 +86,8 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Replaces the data directory of $to, except postgresql.conf, by that of the stopped server $from.
+# Replaces the data directory of $to with that of the stopped server $from, but keeps
+# postgresql.conf.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;

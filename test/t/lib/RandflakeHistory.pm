@@ -16,8 +16,8 @@ our @EXPORT = qw(
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
 # identifiers, one per line. COPY passes identifiers on before the statement ends. The test replaces
-# the word GENERATE by a call of a function. generate_series is in the select list, because the
-# executor would store its rows if it were in FROM.
+# the word GENERATE by a call of a function. generate_series is in the select list, because in FROM,
+# the executor would store the rows of generate_series.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [

@@ -22,8 +22,8 @@ sub link_all {
 }
 
 # Copies the programs, because links would lead back to the original installation. Links all other
-# files. Returns install_path for PostgreSQL::Test::Cluster, and the directory of extensions, in
-# which the test may add and replace files.
+# files. Returns the install_path to pass to PostgreSQL::Test::Cluster, and the directory of
+# extensions, in which the test may add and replace files.
 sub private_installation {
     my %directory;
     for my $kind (qw(bindir sharedir pkglibdir)) {

@@ -61,7 +61,7 @@ sub _copy_of_template {
     return $node;
 }
 
-# Makes a coordinator with short leases. It has the secret, because it decodes all identifiers.
+# Makes a coordinator with short leases. It needs the secret, because it decodes all identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -70,7 +70,8 @@ sub start_coordinator {
 }
 
 # Creates the extension again, because a copied coordinator must assume that it lost leases. A
-# trigger copies each lease for all_is_well, because a grant deletes older leases of its node ids.
+# trigger copies each lease for all_is_well, because a grant deletes older leases of the same node
+# ids.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;

@@ -7,8 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(window_path read_window write_window write_window_bytes written_end crc32c);
 
-# A file contains the fields of the head, two leases, 16 secrets with fingerprint and time, 16
-# ranges of node ids, each with its written end, and the checksum.
+# A file contains the fields of the head, two leases, 16 secrets (fingerprint and time), 16 node
+# ranges (each with its written end), and the checksum.
 my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
   smallest_skew_ms largest_skew_ms inode device birth
   stop_boot0 stop_boot1 stop_at_ms stop_clock_ms stop_first_node stop_nodes floor copied_at
