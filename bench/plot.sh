@@ -51,8 +51,7 @@ END {
     print "</svg>"
 }' "$results/results.csv" >"$charts/calls.svg"
 
-# Draws each line of shape.csv as an SVG path. Counts become bars, and positions of rows become
-# points.
+# Draws each line of shape.csv as an SVG path. Counts become bars, and positions become points.
 awk -F, -v charts="$charts" '
 function open(file, title, left, right,    head) {
     head = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 250\" width=\"860\" height=\"250\" " \

@@ -72,12 +72,11 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   the next 64 node ids
 -- - static node ids of this server
 -- - leases that cross the edges of chunks because the pool has changed
--- - for a day after a takeover, leases that began before the takeover and that no holder has
---   renewed.
+-- - for a day after a takeover, leases that began before it and that no holder has renewed.
 --
 -- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. In a
--- pool of fewer than 16 chunks, grants take all node ids one at a time, so open transactions lock
--- only what they lease.
+-- pool of fewer than 16 chunks, this applies to all node ids, so open transactions lock only what
+-- they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
 -- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
@@ -142,8 +141,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so waits end independently. A wait is
 -- computed from the largest max_duration and the largest max_clock_skew set since the event. Each
--- wait protects static node ids. If "longest" is not 0, it also protects leases that the table
--- lacks.
+-- wait protects static node ids. If "longest" is not 0, it also protects unknown leases.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -207,8 +205,8 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns a text that identifies the data directory, timeline and database. A copy or promotion
--- changes it.
+-- Returns text that identifies the data directory, timeline and database. Copies and promotions
+-- change it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -330,8 +328,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends. Other sessions can hold this lock at
--- the same time. Returns the pool with its current mark; a takeover raises the mark. Returns null
--- without a pool.
+-- the same time. Returns the pool with its current mark, or null without a pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -356,8 +353,7 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- If a change of the pool has waited for 20 seconds, this call waits up to 1 second for the
-    -- change.
+    -- If a change of the pool has waited for 20 seconds, this call waits for it, up to a second.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -481,8 +477,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
 -- Collects ended leases, oldest first, until they have more node ids than the class of `count`. If
--- a lease has more than 64 node ids, a call frees only two of the lease's chunks, to lock less of
--- the pool.
+-- a lease has more than 64 node ids, a call frees only two of its chunks, to lock fewer.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -582,8 +577,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
--- leases. If it finds none, `first` is null. Then `free_at` is the time to retry, or null for
--- "soon".
+-- leases. If it finds none, `first` is null. `free_at` is then the time to retry, or null.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -592,8 +586,7 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- If a former primary still runs, it uses other lease numbers than this server, and so other
-    -- node ids.
+    -- If a former primary still runs, it uses other lease numbers, and therefore other node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -788,8 +781,7 @@ REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_inte
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
 -- entry that differs. From then on, two numbers could get the same identifier. Returns 0 if the
--- first secrets differ, or null if all entries are equal. The view randflake_leases calls this
--- function.
+-- first secrets differ, or null if all entries are equal. Used by the view randflake_leases.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -1137,8 +1129,7 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     -- A failover may have lost another holder's later lease of these node ids. If the former
-    -- coordinator's clock was ahead, the coordinator granted that lease too early, by up to
-    -- max_clock_skew.
+    -- coordinator's clock was ahead, it granted that lease up to max_clock_skew early.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
@@ -1339,8 +1330,8 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits: other servers may already have used this value at
-    -- the time of the event.
+    -- A larger new value extends current waits: other servers may have had this value at the time
+    -- of the event.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

@@ -37,8 +37,8 @@
 --    position has not reached the disk, the session waits for the clock. After such a wait, a used
 --    second can be opened again only if a crash loses its position and the clock steps back during
 --    that crash.
--- 5. After a crash, `numbers` is 0 or belongs to another life, so no session uses a number from
---    before the crash.
+-- 5. After a crash, `numbers` is 0 or belongs to another life, so no session uses an earlier
+--    number.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins at its clock's time plus 64 seconds, and
 --    waits 4 seconds until its clock is only 60 seconds behind this time. This is safe if the new
@@ -133,10 +133,10 @@ CREATE TABLE IF NOT EXISTS randflake.randflake_state (
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
--- The cipher is SPARX-64/128. Its state is a bigint of four words. From the lowest bits on, they
--- are x and y of the left branch, then x and y of the right branch. A round computes both branches
--- at once. Additions change only the x words. Masks prevent carries into other words. A round key
--- is four words.
+-- The cipher is SPARX-64/128. Its state is a bigint of four words, from the lowest bits on: x and y
+-- of the left branch, then x and y of the right branch. A round computes both branches at once.
+-- Additions change only the x words. Masks prevent carries into other words. A round key is four
+-- words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -350,8 +350,7 @@ $do$;
 
 -- Encrypts many numbers by bit slicing (Biham, "A Fast New DES Implementation in Software", FSE
 -- 1997). Each bit string has the same bit of all states, so rotations cost nothing, and additions
--- go bit by bit. The first half of a slice belongs to the left branch, the second half to the
--- right.
+-- go bit by bit. A slice's first half belongs to the left branch, the second half to the right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -647,8 +646,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If a position is far behind, only the session that holds the position's second moves the
-        -- position.
+        -- If a position is far behind, only the session that holds its second moves the position.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -1011,8 +1009,7 @@ LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
 -- Returns the identifier that `digits` represents. Errors show `all_`, the text form that contains
--- these digits. The function compares under collation "C", whatever the collation of the caller's
--- column.
+-- these digits. The function compares under collation "C", not under the column's collation.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1137,9 +1134,8 @@ BEGIN ATOMIC
 END;
 
 -- Apart from the grants to PUBLIC and pg_monitor below, only the owner may use new objects. So this
--- block revokes what default privileges granted. The script keeps the views of an earlier version,
--- because replacing a view could deadlock with a session that has read the view and waits for
--- randflake_state.
+-- block revokes what default privileges granted. The script keeps earlier views, because replacing
+-- a view could deadlock with a session that has read the view and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');

@@ -41,8 +41,8 @@
 -- Security: %I quotes names in SQL, and %L quotes values. Functions and generated SQL set
 -- search_path = pg_catalog, pg_temp, and generated SQL qualifies the names of objects in all other
 -- schemas. A table's owner can attach code to the table, or replace it by a view. So as_owner()
--- runs all statements that may run such code or parse the owner's text. A move's functions run as
--- the owner too.
+-- runs, as the owner, all statements that may run such code or parse the owner's text. A move's
+-- functions run as the owner too.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -167,8 +167,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the views for a LOCK TABLE. The statement must list views before their tables. LOCK TABLE
--- requires that a view's owner has rights on the view's tables. If an owner lacks these rights,
--- returns nothing.
+-- requires that a view's owner has rights on the view's tables. If one lacks these, returns
+-- nothing.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -308,8 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- For a key, a table and a function each map old numbers to new ones. Returns the name that both
--- have.
+-- For a key, a table and a function each map old numbers to new ones. Returns their name.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -324,8 +323,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. For a column, returns a dependent of the table's row type only if the dependent is a
--- column.
+-- view. For a column, returns a dependent of the table's row type only if it is a column.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -369,9 +367,9 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- Returns an object's expressions as PostgreSQL stores them, without implicit casts. The word KEY
--- replaces each given column ("table.number"), OTHER replaces any other column, and CONST replaces
--- any constant. A UNION and the result columns of its branches have the same number:
+-- Returns an object's expressions as PostgreSQL stores them, but leaves out implicit casts. The
+-- word KEY replaces each given column ("table.number"), OTHER replaces any other column, and CONST
+-- replaces any constant. A UNION and the result columns of its branches have the same number:
 -- "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -562,8 +560,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name of `rel`'s index that belongs to the index `parent`. ALTER COLUMN TYPE changed
--- it.
+-- Restores the name, changed by ALTER COLUMN TYPE, of `rel`'s index that belongs to the index
+-- `parent`.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -592,8 +590,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the statements that recreate an object, with its owner, grants, comments and state. They
--- omit an operator's schema if the search_path contains it, so that PostgreSQL finds the new type's
--- operator.
+-- omit an operator's schema if the search_path has it, so that PostgreSQL finds the new operator.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -1244,8 +1241,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the database index that a step makes, if it exists. Raises an error if another index has
--- its name.
+-- Returns the database index that a step makes, if it exists. Raises an error if its name is taken.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1278,8 +1274,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- Returns the name of a column's object: the shadow's check, or an object that follow() makes for
--- the column.
+-- Returns the name of a column's object: the shadow's check, or an object that follow() makes.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)

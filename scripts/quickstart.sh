@@ -44,8 +44,7 @@ stop() {
     rm quickstart
 }
 
-# Prints every ten seconds how many files have been compiled. On a slow machine, the build takes
-# minutes.
+# Prints every ten seconds how many files have been compiled. A slow build takes minutes.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do

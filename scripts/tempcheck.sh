@@ -136,8 +136,7 @@ run_regress() {
 }
 
 # Makes a substitute for initdb that copies a prepared cluster, because the real initdb takes a
-# second of CPU time. PostgreSQL 16's test modules also do this. WAL segments are small, and each
-# copy has one.
+# second of CPU time. PostgreSQL 16's test modules also do this. Copies have one small WAL segment.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null

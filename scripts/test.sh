@@ -75,8 +75,7 @@ unit_tests_valgrind() {
         FILTER='-Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# Runs unit tests for aarch64, whose vector registers differ from those of x86, and for s390x, which
-# is big-endian.
+# Runs unit tests for aarch64, which has other vector registers than x86, and for big-endian s390x.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
@@ -117,8 +116,7 @@ coverage() {
 
 # Tests the library under AddressSanitizer and UndefinedBehaviorSanitizer. The server is built
 # without the sanitizers, so they check only the library (see test/asan_longjmp.c). A report ends
-# the process. The stage also searches the logs for reports, because a process may end after its
-# test.
+# the process. The stage also searches the logs, because a process may end after its test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)

@@ -8,8 +8,7 @@ suite_instructions() {
         say "valgrind: not installed, skipped"
         return
     fi
-    # Under Valgrind a server restarts slowly. To skip the hold-off, it needs a max_clock_skew of a
-    # minute.
+    # Under Valgrind a server restarts slowly. A max_clock_skew of a minute avoids a hold-off.
     stop_server
     start_server randflake.max_clock_skew=1min
     sql -q -c "SET randflake.max_wait = '2min'" -c 'SELECT randflake_generate()' >/dev/null
@@ -25,8 +24,8 @@ suite_instructions() {
 
 # count_instructions EXPRESSION QUERY: runs the query in a single-user server, and writes the
 # executor's instruction counts to $work/callgrind. Before the query, the session calls EXPRESSION
-# once, to do its initial work. PL/pgSQL evaluates this call without the executor, so callgrind does
-# not count it.
+# once, to do its initial work. PL/pgSQL evaluates this call without the executor, and callgrind
+# ignores it.
 count_instructions() {
     # shellcheck disable=SC2016  # PL/pgSQL's quotes
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := randflake_generate(); x := '"$1"'; END$$' "$2" |

@@ -45,7 +45,7 @@ my $is_copy = 'this data directory is a copy: A server that runs with the same n
 
 # Checks that the next start logs this warning, and that the hold-off ends after both the start time
 # and $end. The second start must not warn or hold off, but reports a copy until a superuser
-# acknowledges it.
+# acknowledges.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;

@@ -48,8 +48,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops the server. Writes the usual skew into the server's window file to shorten the next
-# hold-off.
+# Stops the server. Writes the usual skew into its window file to shorten the next hold-off.
 sub forget_long {
     my ($node) = @_;
     $node->stop;

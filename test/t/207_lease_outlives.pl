@@ -210,8 +210,7 @@ end_load($fleet, $standby);
 $standby->stop;
 
 # An orphan of the killed postmaster holds the lock, and may continue with the lease. To let
-# PostgreSQL start, the test removes the shared memory that postmaster.pid names, and postmaster.pid
-# itself.
+# PostgreSQL start, the test removes postmaster.pid and the shared memory that it names.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i

@@ -118,8 +118,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # First makes the server report a different error, because the previous case may cause the same
-    # one.
+    # First makes the server report another error, because the previous case may cause the same one.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -442,8 +441,7 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
 }
 
 # The server requests a lease of 60 seconds. If a lease exceeds 60 seconds plus the tolerated
-# difference of clocks, the server gives the lease back, because the server cannot shorten a window
-# on disk.
+# difference of clocks, the server gives the lease back, because it cannot shorten a window.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;

@@ -17,8 +17,7 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. `forget` deletes the state, because its skew may be
-# larger.
+# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -128,8 +127,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop is shorter than max_clock_skew. If the time alone counted, the last stop would count as
-# proof.
+# Each stop is shorter than max_clock_skew, so the last stop could be a proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

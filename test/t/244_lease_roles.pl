@@ -80,8 +80,7 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- open transactions ---------------------------------------------------------------------------
 
-# A role can keep a transaction open despite all limits. Other roles must not wait for this
-# transaction.
+# A role can keep a transaction open despite all limits. Other roles must not wait for it to end.
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');

@@ -10,8 +10,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# Returns the name that pg_stat_activity shows for a wait event. Before PostgreSQL 17, this is
-# always "Extension".
+# Returns pg_stat_activity's name of a wait event. Before PostgreSQL 17, this is always "Extension".
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';

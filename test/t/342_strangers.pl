@@ -1,5 +1,4 @@
-# Attacks the server as each person in the tables of docs/security.md. Checks that the column "does
-# not learn" is true.
+# Attacks as each person in the tables of docs/security.md, to check the column "does not learn".
 
 use Docs;
 use File::Find ();
@@ -275,8 +274,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# With USAGE, each of these attacks works. So if an attack fails, the reason is that the role lacks
-# USAGE.
+# With USAGE, each of these attacks works. So if one fails, the reason is that the role lacks USAGE.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

@@ -73,8 +73,7 @@ like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SE
 like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
     '  as an integer is');
 
-# The cast of a number is STABLE, so no index can use it. A role that casts needs EXECUTE on the
-# cast's function.
+# The cast of a number is STABLE, so no index can use it. Roles need EXECUTE on its function.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
     { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
 $sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');

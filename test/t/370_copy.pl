@@ -21,8 +21,7 @@ append_to_file($rows, join '', map { "$_\n" } 1 .. 1000);
 append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 
-# Runs the statements. Checks that the query, which has one column, returns this many distinct
-# values.
+# Runs the statements. Checks that the query's only column has this many distinct values.
 sub makes_distinct {
     my ($sql, $query, $count, $test_name) = @_;
     $node->safe_psql('postgres', $sql);
@@ -32,8 +31,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice. Returns the smaller number of WAL bytes, because other processes' WAL may be
-# included.
+# Runs a COPY twice. Returns the smaller number of WAL bytes, because others also write WAL.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

@@ -1,6 +1,6 @@
 # Changes the secret of two servers while they are under load. Checks that no call fails, that no
 # identifier repeats, and that both servers decode all identifiers. Then checks the type: old values
-# stay the same, the database gets the new secret's entry by itself, and restoring a dump needs both
+# stay the same, the database gets the new secret's entry by itself, and a restore needs both
 # secrets.
 
 use Docs;

@@ -71,8 +71,7 @@ refused($first, "$configure(max_duration => 3599)", '22023', qr/^longest lease o
 refused($first, "$configure(max_clock_skew => 1)", '22023', qr/^clock skew of this coordinator is 2 seconds$/, '  nor clocks closer');
 refused($first, "UPDATE $schema.randflake_lease_pool SET $_", '23514', qr/_check/, "  by hand: $_") for 'max_duration = 1', 'max_clock_skew = 0';
 
-# One session locks the pool in `app`, and another in `hour`. The owner may end only the session in
-# `app`.
+# One session locks the pool in `app`, and another in `hour`. The owner may end only the first.
 my %open = map { $_->[0] => $first->background_psql($_->[0], extra_params => [ '-U', $_->[1] ]) } [ 'app', 'server1' ], [ 'hour', 'server2' ];
 my ($fingerprint) = split / /, $first->safe_psql('app', "SELECT secrets FROM $schema.randflake_pool");
 $open{app}->query_safe('BEGIN; ' . $acquire =~ s/repeat\(.*?\)/'$fingerprint'/r);

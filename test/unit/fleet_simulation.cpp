@@ -243,8 +243,7 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // Here the reload has failed. For StopInTime(), the operator records when the last secret
-        // begins.
+        // Here the reload has failed. For StopInTime(), records when the last secret begins.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
@@ -452,8 +451,7 @@ private:
     }
 
     // Returns a file with which a server must refuse to start. The file lacks or replaces a secret
-    // that the server has used. If the server has used only the first secret, returns the correct
-    // file.
+    // that the server has used. If it has used only the first, returns the correct file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -1123,8 +1121,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // Returns the node ids that a random server most recently used. If they are static, stops the
-    // server.
+    // Returns the node ids that a random server used latest. If they are static, stops the server.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {

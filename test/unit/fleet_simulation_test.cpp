@@ -18,8 +18,7 @@ namespace {
 // for all servers. A node id has only 4 numbers per second, so servers run out of numbers.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
-// These layouts have ticks of a half or a quarter second, and their epochs differ from the windows'
-// epoch.
+// These layouts have ticks of a half or a quarter second, and epochs that differ from the windows'.
 constexpr Layout kHalfSeconds{kWindowEpochMs - 500, 10, 3, 1, 500};
 constexpr Layout kQuarterSeconds{kWindowEpochMs + 750, 11, 3, 1, 250};
 

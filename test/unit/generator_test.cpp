@@ -122,8 +122,7 @@ TEST(NextReservation, Refuses) {
                                            {w(90, 7, kMax), 99},
                                            {w(90, 7, 5), 90},
                                            {w(99, 7, kMax - 1), 99}});
-    // In the last case, the clock does not matter, because the slot's word is past the window's
-    // end.
+    // In the last case, the clock does not matter: the slot's word is past the window's end.
     ExpectRefused(
         Outcome::kWindowEnded,
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});

@@ -117,8 +117,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A setting without a value stays. If only first_node_id changes, the last node id remains the
-    // same.
+    // A setting without a value stays. If only first_node_id changes, the last node id stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -305,8 +304,7 @@ public:
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
             return Refuse(Refusal::kState);
-        // A holder that lacks a secret keeps the lease until its end, and can load the secret
-        // meanwhile.
+        // A holder that lacks a secret keeps the lease until its end, and can load the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -323,8 +321,7 @@ public:
         return renewed.end - 1;
     }
 
-    // If `last_used` is empty, the holder used nothing. The released lease then has only its first
-    // second.
+    // If `last_used` is empty, the holder used nothing. The lease then has only its first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -360,8 +357,7 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    // Returns the time at which the node ids that leave the pool become free, or 0 if they are free
-    // now.
+    // Returns the time at which the node ids that leave the pool become free; 0 if they are free.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;
@@ -440,8 +436,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` stands for a
-    // malformed text.
+    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` means malformed text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -508,8 +503,7 @@ public:
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // Returns the mark. This includes a takeover's hold-off even before the mark in the pool's row
-    // does.
+    // Returns the mark. It includes a takeover's hold-off even before the pool's row does.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -574,8 +568,8 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. Changes an unused pool only if `make` is
-    // true.
+    // Models randflake_lease_share_pool. Returns the mark. `make` permits changes of an unused
+    // pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

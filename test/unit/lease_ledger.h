@@ -85,8 +85,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation. If the grant is 0, the caller sets it to a new
-    // grant.
+    // Returns the grant with this incarnation. The caller sets a grant of 0 to a new one.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }

@@ -15,8 +15,7 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    // Each case lists a Unix second minus the epoch, and what SecondOfUnix and EndOfUnix return for
-    // this second.
+    // Each case has a Unix second minus the epoch, and what SecondOfUnix and EndOfUnix return.
     constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
     const std::array<int64_t, 3> cases[] = {
         {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},

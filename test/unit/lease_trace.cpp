@@ -119,8 +119,7 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // One trace in four sets `never_leased`. Of the other traces, three quarters first let time
-        // pass.
+        // One trace in four sets `never_leased`. Of the others, three quarters first let time pass.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});

@@ -32,8 +32,7 @@ struct Numbers {
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
 };
 
-// Models the sequences `tickets`, `hops` and `leaps`. Their sum is a position in time, in parts of
-// a second.
+// Models the sequences `tickets`, `hops` and `leaps`. Their sum is a time in 1/64 seconds.
 struct Position {
     int64_t tickets = 0;
     int64_t leaps[2] = {0, 0};  // `hops` and `leaps`

@@ -265,8 +265,7 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // Sessions use every number that is not in this mask, even the numbers in the margin after
-        // the limit.
+        // Sessions use every number that is not in this mask, even in the margin after the limit.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;

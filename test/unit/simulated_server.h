@@ -72,7 +72,7 @@ public:
     static constexpr uint32_t kMaxSlots = 3;
 
     // Windows have the layout `layout`, with ticks of one second, and numbers have the layout
-    // `numbers`. No clock shows the true time `true_ms`. If `issues` is true, sessions issue
+    // `numbers`. No clock shows the true time `true_ms`. `issues` says whether sessions issue
     // identifiers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
@@ -195,8 +195,7 @@ public:
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Returns whether `right` is true for the server's secrets and, during a reload, for the new
-    // file.
+    // Returns whether `right` holds for the secrets and, during a reload, for the new file.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();

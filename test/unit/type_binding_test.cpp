@@ -1,5 +1,4 @@
-// Tests the steps that a session takes before it uses the type, for different secrets in the
-// database.
+// Tests the steps of a session before it uses the type, for different secrets in the database.
 
 #include "core/type/type_binding.h"
 

@@ -23,8 +23,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks. Each vector contains one word of both branches (cipher.cpp) from all
-// blocks.
+// Holds Bytes / 2 blocks. A vector contains one word of both branches (cipher.cpp), for all blocks.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -286,8 +285,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All processors of these families have
-// them.
+// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All these processors have them.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

@@ -43,8 +43,7 @@ struct Feistel {
         return left << RightBits | right;
     }
 
-    // Inverts Permute: runs the same rounds in reverse order, because each round is its own
-    // inverse.
+    // Inverts Permute: runs the same rounds in reverse order. Each round is its own inverse.
     static constexpr uint64_t Unpermute(const SipKey& key, uint64_t number) noexcept {
         RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;

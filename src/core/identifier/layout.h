@@ -124,8 +124,7 @@ struct Layout {
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // Returns the second that contains a tick. The second is negative for ticks before
-    // kWindowEpoch.
+    // Returns the second that contains a tick. It is negative for ticks before kWindowEpoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }

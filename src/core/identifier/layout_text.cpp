@@ -12,8 +12,7 @@
 namespace randflake {
 namespace {
 
-// Holds a part of the text, with blanks removed from both ends. Each function removes what it
-// reads.
+// Holds a part of the text, without blanks at its ends. Each function removes what it reads.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -22,8 +21,7 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Removes and returns the part before the first `separator`, or the whole text if there is
-    // none.
+    // Removes and returns the part before the first `separator`, or without one the whole text.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);

@@ -43,8 +43,8 @@ struct LeaseTerms {
 };
 
 // Returns the latest end of a window that a holder may open or extend when the holder's clock shows
-// `now`. A holder cannot lower an end on disk, so this bound limits the damage that a wrong
-// coordinator can do.
+// `now`. A holder cannot lower an end on disk, so this bound limits what a wrong coordinator can
+// do.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
@@ -74,9 +74,8 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= Second{1} && start < SecondsEnd(layout);
 }
 
-// Returns the window that a lease has when the clock shows `now`. The window is closed before the
-// lease's window may open, and after the lease's end. `earliest` is the first second after all
-// earlier windows.
+// Returns the window that a lease has when the clock shows `now`. The window is closed until it may
+// open, and after the lease's end. `earliest` is the first second after all earlier windows.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;

@@ -51,8 +51,7 @@ struct AnswerPart {
 
     Kind kind;
 
-    // Valid for kRow. If there are more than kMaxAnswerColumns fields, LeaseAnswer ignores
-    // `fields`.
+    // Valid for kRow. With more than kMaxAnswerColumns fields, LeaseAnswer ignores `fields`.
     int field_count;
     const AnswerField* fields;
 
@@ -92,8 +91,7 @@ public:
     // Returns the second before which the coordinator grants nothing, or 0 if it is unknown.
     UnixSecond not_before() const noexcept { return not_before_; }
 
-    // Returns the column's value, within the range of its type, or 0 for kVoid. Call this only
-    // after kGood.
+    // Returns the column's value in its type's range, or 0 for kVoid. Call this only after kGood.
     int64_t value(int column) const noexcept {
         RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
         RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);

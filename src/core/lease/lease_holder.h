@@ -9,8 +9,7 @@
 //   no answer      ask again, with growing delays; the leases stay as they are
 //
 // The local clock never makes the holder drop a lease. A lease permits the use of node ids up to
-// its end. Server::Extend opens and extends windows within the lease, as it does for static node
-// ids.
+// its end. Server::Extend opens and extends windows within the lease, as with static node ids.
 //
 // A holder has at most two leases. The slots use the node ids of the open lease. The next lease
 // waits for its own start and the end of the open lease. Windows follow each other in time
@@ -31,8 +30,8 @@
 namespace randflake {
 
 // A stopping server waits for any answer of the coordinator (at most kProbeTimeout), and then for
-// the coordinator to take back the leases (at most kReleaseTimeout). Without an answer, the server
-// keeps its leases.
+// the coordinator to take back the leases (at most kReleaseTimeout). Without an answer, it keeps
+// its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 

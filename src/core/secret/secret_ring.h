@@ -1,6 +1,5 @@
 // Lets an operator change the secret. Each secret takes effect after the one before it. Identifiers
-// of different secrets differ, and each identifier decodes to its number. No identifier shows its
-// secret.
+// of different secrets differ, and each decodes to its number. No identifier shows its secret.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`. There is one exception: the lowest
@@ -93,8 +92,7 @@ public:
     }
 
     // Returns the share of the numbers of `second` that servers use on average. A generation that
-    // owns 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads a second's
-    // identifiers evenly.
+    // owns 1 % of all seconds claims 1 % of all identifiers, because a cipher spreads them evenly.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -118,8 +116,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // Returns false and leaves *raw unchanged if no generation claims `id`, because then no server
-    // made it.
+    // Returns false and leaves *raw unchanged if no generation claims `id`: no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)

@@ -213,8 +213,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process holds the window lock, and whether this process has no children
-    // left.
+    // Return whether this process has the window lock, and whether it is the last process left.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -922,8 +921,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // The directory's lock tells the next postmaster whether this postmaster's processes still
-        // run.
+        // The directory's lock tells the next postmaster whether this postmaster's processes run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -970,9 +968,8 @@ private:
 
     // Only this function changes leases. `change(&holder, &window)` changes copies, and returns
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
-    // window or a removal of a lease (`kStrikes`) has no effect. Then any other change stays in
-    // memory, and no window relies on it before the next write. Returns false if there was no
-    // effect.
+    // window or a removal of a lease (`kStrikes`) has no effect. Other changes then stay in memory,
+    // and no window relies on them before the next write. Returns false if there was no effect.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);

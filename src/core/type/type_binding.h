@@ -108,8 +108,7 @@ struct BoundValue {
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
 
-// Returns the next step of a session that uses the type. Ignores `value` unless the use is of one
-// value.
+// Returns the next step of a session that uses the type. For a whole column, ignores `value`.
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept;
 

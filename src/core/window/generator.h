@@ -8,7 +8,7 @@
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
 // seconds, the words of the layout's slots are kEmptySlot, and the generator reserves nothing from
-// these slots.
+// them.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -21,14 +21,12 @@
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
 // compare-and-swap fails. If Reserve loads the new word, it loads the window later, and so gets a
 // closed window or the new one. So wherever the two functions pause, every number is in the window
-// in force when it is reserved. To move an open window's end, the caller stores the window's word
-// once.
+// in force when it is reserved. To move an open window's end, the caller stores the window's word.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
 // back in time, a slot could get this number again. Then a Reserve that paused meanwhile would
-// wrongly succeed. So ChangeWindow refuses a window that starts before earliest() of the last
-// window.
+// wrongly succeed. So ChangeWindow refuses a window before earliest() of the last one.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
@@ -165,8 +163,7 @@ constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) no
 }
 
 // Returns whether the clock is more than `skew` behind the reserved tick. If so, the server may use
-// another range. Without a reservation, compares the clock with the tick of the slot or with the
-// window.
+// another range. Without a reservation, compares the clock with the slot's tick or with the window.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -200,7 +197,7 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
 }
 
 // Sets *word to a slot's first word in this window, which is the last number before the window.
-// Returns false if the node id does not fit, or if the window does not start between tick 1 and the
+// Returns false if the node id does not fit, or if the window starts before tick 1 or after the
 // last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {

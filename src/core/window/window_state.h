@@ -68,8 +68,7 @@ struct WrittenEnd {
 };
 
 // Distinguishes a file from its copies: a copy has another inode or birth time. A restart of the
-// machine can change device numbers, so the code compares these only on file systems without birth
-// times.
+// machine can change device numbers, so these matter only on file systems without birth times.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 if the file system has birth times
@@ -189,9 +188,8 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // Describes a clean stop of a server with static node ids.
 struct Stop {
-    // Combines the id of the machine's boot with the last checkpoint's position. Every run of
-    // PostgreSQL in the directory changes this position, even a run without this library. 0:
-    // unknown.
+    // Combines the machine's boot id with the last checkpoint's position. Every run of PostgreSQL
+    // in the directory changes this position, even a run without this library. 0: unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
@@ -419,8 +417,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //   the stop. The uptime alone is not enough, because it omits pauses of a virtual machine.
 //
 // The tolerated difference can change. The proof uses the smallest value since the stop, including
-// the value at the stop. The hold-off uses the largest value that the stopped run or this run has
-// had.
+// the value at the stop. The hold-off uses the largest value in the stopped run and this run.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a server that starts outside recovery resumes this lease, which is in the state

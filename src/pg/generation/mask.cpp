@@ -28,8 +28,7 @@ static const char* label_hint() {
     return "Use a fixed text that names what the numbers identify, as \"customer\".";
 }
 
-// In a database with encoding SQL_ASCII, a label must be ASCII, because the label's encoding is
-// unknown.
+// With encoding SQL_ASCII, a label must be ASCII, because the label's encoding is unknown.
 static bool is_text(const char* utf8, int length) {
     if (GetDatabaseEncoding() != PG_SQL_ASCII)
         return pg_verify_mbstr(PG_UTF8, utf8, length, true);

@@ -22,8 +22,7 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Within a second, each batch is kBatchGrowth times as long as the batch before, up to
-// kBatchLength.
+// The factor by which the length of a batch grows within a second, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>

@@ -6,8 +6,7 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// True if this transaction asked for the identity. Each transaction that changes leases asks for
-// it.
+// True if this transaction asked for the identity. Each transaction that changes leases does.
 static bool leased;
 
 // Refuses PREPARE TRANSACTION, because the prepared transaction would keep the pool locked.

@@ -72,8 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a success. Ignores kNothing, which means that new secrets made the coordinator's answer
-// void.
+// Records a success. Ignores kNothing: new secrets made the coordinator's answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -238,8 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // The lease opens even if this server's clock is past its end, but the reported problem then
-    // remains.
+    // The lease opens even if this server's clock is past its end, but the problem then remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -275,8 +273,7 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Reports new secrets to the coordinator at once, so that problems appear before they
-        // begin.
+        // Reports new secrets to the coordinator at once, so that problems appear early.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);

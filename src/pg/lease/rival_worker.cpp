@@ -53,8 +53,7 @@ static bool upstream_is_rival() {
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
-// Returns an identity of this data directory. Only a copy of the directory's disk has the same
-// identity.
+// Returns an identity of this data directory. Only a copy of the whole disk has the same identity.
 static const char* origin_text() {
     randflake::FileIdentity identity{};
     (void)window_file_identity(&identity);

@@ -102,8 +102,7 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // Also subtracts the numbers used in the current tick, so that the sum over all slots starts at
-    // zero.
+    // Also subtracts the numbers used in the current tick, so that the slots' sum starts at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -21,8 +21,8 @@ struct Counters {
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
     // `latest_second` is the last clock time for Randflake and 53-bit numbers, `latest_tick` for
-    // Snowflake numbers. A reservation reads only one of the two variables, so each variable has
-    // its own cache line.
+    // Snowflake numbers. A reservation reads only one of the two, so they have separate cache
+    // lines.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
@@ -37,8 +37,7 @@ void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// These functions return how many numbers were reserved in a slot, or in all slots, since the last
-// reset.
+// Return how many numbers were reserved in a slot, or in all slots, since the last reset.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

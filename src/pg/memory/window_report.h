@@ -28,8 +28,7 @@ struct WindowReport {
 void window_init_report();
 
 // Returns whether this data directory is a copy that the operator has not acknowledged. *found_at
-// is the time when the server found the copy, or 0 if unknown. Reads the state from disk if
-// necessary.
+// is the time when the server found the copy, or 0 if unknown. May read the state from disk.
 bool window_of_copy(TimestampTz* found_at);
 void window_record_acknowledged();
 

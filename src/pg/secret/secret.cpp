@@ -85,8 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// In these functions, `level` is FATAL or ERROR. Callers first close the file and wipe what they
-// read.
+// In these functions, `level` is FATAL or ERROR. Callers first wipe the text and close the file.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");

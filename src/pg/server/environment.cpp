@@ -47,8 +47,7 @@ SteadyMs Environment::Steady() {
 Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// The result includes this process's setting of max_clock_skew, which may not be in shared memory
-// yet.
+// The result includes this process's max_clock_skew, which may not be in shared memory yet.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -142,8 +141,7 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no lock, so its code must not compile if it calls these
-// functions.
+// The postmaster has no PGPROC and can take no lock, so its code must not call these functions.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

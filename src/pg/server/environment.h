@@ -74,7 +74,6 @@ extern randflake::Server<ServerEnvironment> server;
 // LookAtState stores its failure here. Each process has its own variable.
 extern FileFailure server_look_failure;
 
-// The postmaster calls server_init_shared after making shared memory, and server_stop at a clean
-// exit.
+// The postmaster calls server_init_shared after making the memory, and server_stop at a clean exit.
 void server_init_shared();
 void server_stop();

@@ -3,7 +3,7 @@
 //
 // Each server locks its node ids in a shared memory file named after the first secret's
 // fingerprint. These locks are shared, so a claim never fails. The locks belong to the open file
-// (OFD locks of Linux), which all processes of a server inherit. So the locks end with the last
+// (OFD locks of Linux), which all processes of a server inherit, so the locks end with the last
 // process.
 
 #pragma once

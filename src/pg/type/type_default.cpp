@@ -1,6 +1,5 @@
-// Refuses a sequence as the default of a randflake column, because each number of the sequence
-// would be the identifier of an arbitrary second. A cast cannot see the column, so a hook checks
-// each default.
+// Refuses a sequence as the default of a randflake column, because each number would be the
+// identifier of an arbitrary second. A cast cannot see the column, so a hook checks defaults.
 
 #include "pg/base/pg.h"
 

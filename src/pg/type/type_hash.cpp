@@ -1,6 +1,5 @@
 // Defines the hash of the type randflake. PostgreSQL's hash of bigint first combines the two halves
-// of a number. Seconds and sequence numbers of busy servers would then cancel out, so many hashes
-// would be equal.
+// of a number. The second and sequence number of a busy server would then cancel out.
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"

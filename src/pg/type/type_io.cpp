@@ -21,8 +21,8 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// Suppose a role stored an identifier that it had invented for a future second. Later, that second
-// got a new secret.
+// A role has stored an identifier that it invented for a future second, which later got a new
+// secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),

@@ -18,11 +18,10 @@
 // In a bound database, any role may make or input a value under any secret after the first one. The
 // role's transaction adds the secret's entry if it does not see this entry. So the tables may have
 // an entry twice, but no dump has a value without its entry. Standbys and read-only transactions
-// store no value, so they need no entry. Parallel operations cannot add an entry, so they raise an
-// ERROR.
+// store no value, so they need no entry. Parallel operations cannot add one, and raise an ERROR.
 //
 // Scans read randflake_key with a catalog snapshot, so the type's output needs no ordinary
-// snapshot. Logical decoding can read randflake_key as a user catalog table, but must not read
+// snapshot. Logical decoding can read randflake_key, a user catalog table, but not
 // randflake_key_check.
 
 #include "pg/type/type_key.h"

@@ -7,8 +7,7 @@
 // '...') makes a value without naming the type, so the functions that make values check USAGE.
 //
 // The checked role is the current role. In a SECURITY DEFINER function, it is the function's owner.
-// A session remembers the last role that had USAGE, and forgets it when a privilege may have
-// changed.
+// A session remembers the last role that had USAGE, and forgets it when privileges may change.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"

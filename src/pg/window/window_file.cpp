@@ -84,8 +84,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 static int lock_fd = -1;
 
-// Writes the empty state before the identity, because an identity without a state means a lost
-// state.
+// Writes the empty state first: an identity without a state would mean that the state is lost.
 static void make_both() {
     struct stat status;
     if (make_directory().error == 0 &&

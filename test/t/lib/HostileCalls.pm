@@ -1,5 +1,4 @@
-# Makes the SQL that test/t/346_hostile.pl runs as a hostile user. The functions' names come from
-# the catalog.
+# Makes the SQL of test/t/346_hostile.pl's hostile user. The functions' names are in the catalog.
 
 package HostileCalls;
 

@@ -30,7 +30,7 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Stops all clocks one second after the true time or the time of the last stop, whichever is later.
+# Stops all clocks in a second that is later than the true time and than the last call's second.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -86,8 +86,7 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Replaces the data directory of $to with that of the stopped server $from, but keeps
-# postgresql.conf.
+# Replaces $to's data directory with that of the stopped server $from, but keeps postgresql.conf.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;

@@ -70,8 +70,7 @@ sub start_coordinator {
 }
 
 # Creates the extension again, because a copied coordinator must assume that it lost leases. A
-# trigger copies each lease for all_is_well, because a grant deletes older leases of the same node
-# ids.
+# trigger copies each lease for all_is_well, because a grant deletes older leases.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
