@@ -1,7 +1,7 @@
 \echo Use "CREATE EXTENSION randflake" to load this file. \quit
 
--- Other roles may own objects in the extension's schema. PostgreSQL uses such an object if the
--- object fits a call's argument types better than the extension's. So this script qualifies every
+-- Other roles may own objects in the extension's schema. PostgreSQL uses such an object if it fits
+-- a call's argument types better than the extension's object does. So this script qualifies every
 -- name that could be overloaded, and no function has that schema in its search_path.
 
 -- Making identifiers

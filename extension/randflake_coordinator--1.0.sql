@@ -23,9 +23,10 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- commit has reached the disk and the standby. So a grant or renewal must not lock out other roles:
 --
 -- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
---   itself. Changes of the pool lock it in mode EXCLUSIVE: randflake_lease_configure, purge, a
---   change of secrets, and the first grant. So secrets, limits and the mark stay the same until a
---   request with the lock commits. A session never waits much longer than 20 seconds for this lock.
+--   itself. Changes of the pool (randflake_lease_configure, purge, a change of secrets, and the
+--   first grant) lock the table in mode EXCLUSIVE. So secrets, limits and the mark stay the same
+--   until a request that holds the lock commits. A session never waits much longer than 20 seconds
+--   for this lock.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
@@ -59,7 +60,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
 --   every request while c * used / 64 + c - 1 < m. This inequality holds while used <= 64 * (m - c)
 --   / c. For all sizes 1 .. 64, c is 7.
--- - While there are fewer leases of up to 64 node ids than chunks, each request for up to 64 node
+-- - While the leases of up to 64 node ids are fewer than the chunks, each request for up to 64 node
 --   ids succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
@@ -75,13 +76,13 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- - for a day after a takeover, leases that began before it and that no holder has renewed.
 --
 -- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. In a
--- pool of fewer than 16 chunks, this applies to all node ids, so open transactions lock only what
--- they lease.
+-- pool of fewer than 16 chunks, grants take all node ids one at a time, so transactions lock only
+-- what they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
 -- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
--- node ids. Such a grant takes an empty chunk or, without one, another gap. It refuses if no gap is
--- large enough.
+-- node ids. Such a grant takes an empty chunk or, if there is none, another gap. If none is large
+-- enough, it refuses.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -141,7 +142,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- Grants wait after some events. Each event has its own row, so waits end independently. A wait is
 -- computed from the largest max_duration and the largest max_clock_skew set since the event. Each
--- wait protects static node ids. If "longest" is not 0, it also protects unknown leases.
+-- wait protects static node ids. If "longest" is not 0, the wait also protects unknown leases.
 --
 --   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  a takeover by a promoted standby of the other coordinator, so the operator may
@@ -152,7 +153,7 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL, -- takeover, promotion, added, reopened or purge
     since bigint, -- Unix second of the event; null while the pool is closed
-    -- This is the largest max_duration since the event, or 0 if the table lacks no lease in force.
+    -- This is the largest max_duration since the event, or 0 if the table has every lease in force.
     longest integer NOT NULL,
     widest integer NOT NULL, -- largest max_clock_skew since the event
     -- Because of the event, no lease begins before this Unix second.
@@ -205,8 +206,8 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns text that identifies the data directory, timeline and database. Copies and promotions
--- change it.
+-- Returns text that identifies data directory, timeline and database. A copy or promotion changes
+-- it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -328,7 +329,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends. Other sessions can hold this lock at
--- the same time. Returns the pool with its current mark, or null without a pool.
+-- the same time. Returns the pool with its current mark, or null if there is no pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -477,7 +478,7 @@ $$;
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
 -- Collects ended leases, oldest first, until they have more node ids than the class of `count`. If
--- a lease has more than 64 node ids, a call frees only two of its chunks, to lock fewer.
+-- a lease has more than 64 node ids, a call locks and frees only two of the lease's chunks.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -886,7 +887,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If a refusal can succeed from a known second on, the error's column field contains this second.
+-- If a refused request can succeed from a known second on, the error's column field has this
+-- second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1330,8 +1332,7 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits: other servers may have had this value at the time
-    -- of the event.
+    -- A larger new value extends current waits: other servers may have had this value at that time.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

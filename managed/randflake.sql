@@ -37,21 +37,20 @@
 --    position has not reached the disk, the session waits for the clock. After such a wait, a used
 --    second can be opened again only if a crash loses its position and the clock steps back during
 --    that crash.
--- 5. After a crash, `numbers` is 0 or belongs to another life, so no session uses an earlier
---    number.
+-- 5. After a crash, `numbers` is 0 or has another life, so no session uses an earlier number.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
---    takes over a node id with an unknown past begins at its clock's time plus 64 seconds, and
---    waits 4 seconds until its clock is only 60 seconds behind this time. This is safe if the new
---    server's clock is less than 4 seconds behind the former server's clock. The past is unknown on
---    a promoted standby. Even a synchronous standby may lack the last positions, because a session
---    waits for the standby only after it has moved the position itself. The past is also unknown if
+--    takes over a node id with an unknown past begins 64 seconds ahead of its clock. First it waits
+--    4 seconds, so that the clock is only 60 seconds behind. This is safe if the new server's clock
+--    is less than 4 seconds behind the former server's clock. The past is unknown on a promoted
+--    standby. Even a synchronous standby may lack the last positions, because a session waits for
+--    the standby only after the session has moved the position. The past is also unknown if
 --    randflake_configure() gets a node id, makes sequences, or finds that the server, database or
 --    timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
 -- randflake_configure() rolls back, its new sequences are gone. The next call makes new ones, which
--- begin 64 seconds ahead of the clock. The function replaces the row of randflake_state by
+-- begin 64 seconds ahead of the clock. To replace the row of randflake_state, the function uses
 -- TRUNCATE, which waits for all transactions that have read the row. Older snapshots then see no
 -- row. Only this function calls setval for logged sequences.
 --
@@ -135,8 +134,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_sta
 
 -- The cipher is SPARX-64/128. Its state is a bigint of four words, from the lowest bits on: x and y
 -- of the left branch, then x and y of the right branch. A round computes both branches at once.
--- Additions change only the x words. Masks prevent carries into other words. A round key is four
--- words.
+-- Additions change only x words. Masks prevent carries into other words. A round key is four words.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -349,8 +347,9 @@ END
 $do$;
 
 -- Encrypts many numbers by bit slicing (Biham, "A Fast New DES Implementation in Software", FSE
--- 1997). Each bit string has the same bit of all states, so rotations cost nothing, and additions
--- go bit by bit. A slice's first half belongs to the left branch, the second half to the right.
+-- 1997). Each bit string holds the bits at one position of all states, so rotations cost nothing,
+-- and additions go bit by bit. A slice's first half belongs to the left branch, the second half to
+-- the right.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -594,8 +593,8 @@ BEGIN
 END
 $$;
 
--- Waits until `numbers` may have a free number less than `below`. Opens the next second if this
--- session holds it. Otherwise, waits for the session that holds it.
+-- Waits until `numbers` may have a free number less than `below`. If this session holds the next
+-- second, opens this second. Otherwise, waits for the second's holder.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -646,7 +645,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If a position is far behind, only the session that holds its second moves the position.
+        -- If a position is far behind, only the session that holds the position's second moves it.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',

@@ -167,7 +167,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the views for a LOCK TABLE. The statement must list views before their tables. LOCK TABLE
--- requires that a view's owner has rights on the view's tables. If one lacks these, returns
+-- requires that a view's owner has rights on its tables. If an owner lacks these rights, returns
 -- nothing.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -308,7 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- For a key, a table and a function each map old numbers to new ones. Returns their name.
+-- Each key has a table and a function that map old numbers to new ones. Returns the name of both.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -323,7 +323,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. For a column, returns a dependent of the table's row type only if it is a column.
+-- view. For a column, returns only those dependents of the table's row type that are columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -369,8 +369,8 @@ $$;
 
 -- Returns an object's expressions as PostgreSQL stores them, but leaves out implicit casts. The
 -- word KEY replaces each given column ("table.number"), OTHER replaces any other column, and CONST
--- replaces any constant. A UNION and the result columns of its branches have the same number:
--- "{SETOPERATIONSTMT/1", ":resno 3/1".
+-- replaces any constant. Each UNION gets a number, which the result columns of its branches also
+-- get: "{SETOPERATIONSTMT/1", ":resno 3/1".
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -560,8 +560,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Restores the name, changed by ALTER COLUMN TYPE, of `rel`'s index that belongs to the index
--- `parent`.
+-- ALTER COLUMN TYPE renames `rel`'s index that belongs to `parent`. Restores the former name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1241,7 +1240,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- Returns the database index that a step makes, if it exists. Raises an error if its name is taken.
+-- Returns the database index that a step makes, if the index exists. Raises an error if something
+-- else has the index's name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

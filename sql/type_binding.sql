@@ -1,6 +1,6 @@
 \set ECHO none
--- If the server allows it, a session binds an unbound database to the server's secret when it
--- generates or reads a value. The test rolls back each binding.
+-- A session that generates or reads a value binds an unbound database to the server's secret, if
+-- the server allows this. The test rolls back each binding.
 \pset format unaligned
 \pset tuples_only on
 \getenv source PG_ABS_SRCDIR
@@ -104,7 +104,8 @@ TABLE bound;
 ROLLBACK TO unbound;
 
 -- If randflake_key_check has another secret's fingerprint, the server does not bind the database,
--- because a restore may still load randflake_key. The server's own fingerprint prevents nothing.
+-- because a restore may still load randflake_key. The server's own fingerprint does not prevent the
+-- binding.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;

@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh Calls
-# functions in 1 to 16 backends at once. Each function's baseline is one backend.
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# Calls functions in 1 to 16 backends at once. Each function's baseline is one backend.
 
 suite_backends() {
     local rows=200000 repetition clients label expression tps

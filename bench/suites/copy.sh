@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # Runs COPY into one column of tables with two columns. The other column has a default. Measures the
-# time until the commit returns, the backend's processor time, and WAL. The first round only warms
-# up.
+# time up to the commit, the backend's processor time, and WAL. The first round only warms up.
 
 # Compares text forms of identifiers with equally long texts of a sequence's numbers.
 text_keys="bigserial as text|text DEFAULT lpad(nextval('bench_sequence')::text, 13, '0')

@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh Makes the
-# data for charts in docs. The first line counts how many of a million identifiers are in each of 64
-# equal ranges. The other lines place 300 consecutive keys on a scale from 0 to 999.
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# Makes the data for charts in docs. The first line counts how many of a million identifiers are in
+# each of 64 equal ranges. The other lines place 300 consecutive keys on a scale from 0 to 999.
 
 suite_shape() {
     mkdir -p "$results"

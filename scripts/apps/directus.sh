@@ -4,7 +4,7 @@
 #   PGHOST=... PGPORT=... PGUSER=... scripts/apps/directus.sh
 #
 # The server at PGHOST needs the extension and a TCP address, and must trust the superuser PGUSER.
-# Needs Node.js, npm, curl and a compiler. Makes a database, a server, and 1 GB of files.
+# Needs Node.js, npm, curl and a compiler. Makes a database, a Directus server, and 1 GB of files.
 #
 # These points need attention. Each point names the page that describes it.
 #   Directus shows bigint keys as strings in JSON (docs/drivers-javascript.md).

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not with issues of the type randflake.
+# Runs Debian 12's Redmine, which works with 53-bit keys, but not if issue keys have the type
+# randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #
@@ -9,8 +10,8 @@
 # These points need attention. See docs/migrating.md, "Check an existing application".
 #   Columns that refer to a key but have no constraint, such as issues.root_id, have 32 bits.
 #   Redmine accepts only digits as the number of an issue, and refuses subtasks of an issue whose
-#   key is text or negative: "Parent task is invalid". Without USAGE on the schema, no operator of
-#   the type works (docs/drivers.md, "The database").
+#   key is text or negative: "Parent task is invalid".
+#   Without USAGE on the schema, no operator of the type works (docs/drivers.md, "The database").
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

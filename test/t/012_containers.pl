@@ -1,7 +1,7 @@
-# Sets up servers as docs/containers.md says. Tests node ids from a pod's name, the Dockerfile's
-# commands, and secret files with each platform's owners and modes. If buildah is in PATH and may
-# make user namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or
-# later, the test starts a server with the files of this image.
+# Sets up servers as docs/containers.md says. Tests the Dockerfile's commands, node ids from a pod's
+# name, and secret files with each platform's owners and modes. If buildah is in PATH and may make
+# user namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later,
+# the test starts a server with the files of this image.
 
 use Cwd qw(getcwd);
 use Docs;

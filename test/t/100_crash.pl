@@ -118,7 +118,7 @@ for my $round (1 .. 4) {
 }
 $node->start;
 
-# The test stops a backend, and continues it after the present second and window have ended.
+# The test pauses a backend, and resumes it after the present second and window have ended.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);

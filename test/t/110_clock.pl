@@ -86,8 +86,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The test sets CLOCK_REALTIME_COARSE but not CLOCK_BOOTTIME. It passes only if identifiers use the
-# former and the server measures jumps against the latter.
+# The test sets CLOCK_REALTIME_COARSE but not CLOCK_BOOTTIME. The test passes only if identifiers
+# use the first clock and the server measures jumps against the second.
 
 # --- back ----------------------------------------------------------------------------------------
 

@@ -48,7 +48,8 @@ sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # Several sessions make a call, because each may use another slot that still has numbers.
+    # Several sessions make calls, because each uses its own slot, and some slots may have numbers
+    # left.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -66,7 +67,8 @@ sub refuses {
     return;
 }
 
-# The clock is behind when the server starts, because the server accepts no time before its start.
+# The test starts the server with the clock behind, because the server accepts no time before its
+# start.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

@@ -24,7 +24,7 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# Returns all operations but reads since this function's last call, as "operation file[: error]".
+# Returns all operations except reads since this function's last call, as "operation file[: error]".
 my $seen = 0;
 
 sub operations {

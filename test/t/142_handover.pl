@@ -1,7 +1,7 @@
-# Moves node ids between servers by promotions, disk rollbacks, and shutdowns that prove nothing to
-# the next start (see docs/design.md). Compares all servers' identifiers, even those of rolled-back
-# transactions. The simulation of fleets tests a server's decisions. This file tests how a server
-# learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+# Moves node ids between servers by promotions, disk rollbacks, and shutdowns that leave no proof
+# for the next start (see docs/design.md). Compares all servers' identifiers, even those of
+# rolled-back transactions. The simulation of fleets tests a server's decisions. This file tests how
+# a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -34,8 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# A clean stop counts as proof for max_clock_skew after the stop. This value leaves time for a slow
-# restart. Other servers keep the usual skew, so that they hold off only briefly.
+# For the time max_clock_skew after a clean stop, the stop counts as proof. This value leaves time
+# for a slow restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 
 sub reload_with {
@@ -235,7 +235,7 @@ handover(
     });
 
 # Lowers max_clock_skew before the first call or before the stop. The hold-off uses the largest
-# skew, and the server proves the stop with the smallest.
+# value of max_clock_skew, and the proof of the stop uses the smallest.
 handover(
     'lowered in a handover',
     sub {

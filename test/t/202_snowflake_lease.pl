@@ -1,5 +1,6 @@
 # Makes Snowflake identifiers under leased node ids. Checks that randflake and Snowflake identifiers
-# get new node ids after a new lease, and that the server gives back no second of an identifier.
+# get new node ids after a new lease, and that the server gives back no second that has an
+# identifier.
 
 use Randflake;
 use RandflakeLease;

@@ -118,7 +118,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # First makes the server report another error, because the previous case may cause the same one.
+    # First makes the server report another error, because the previous error may equal this case's.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;

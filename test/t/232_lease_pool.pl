@@ -245,7 +245,7 @@ SQL
     told('SELECT randflake_lease_configure()');
 }
 # Runs ten grants. Returns the largest number of leases that one grant read, and the largest number
-# of chunks. Avoids lease ids that are multiples of 64, because these grants examine 64 more.
+# of chunks. Avoids lease ids that are multiples of 64, whose grants examine 64 more node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -271,7 +271,8 @@ fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases, which frees their node ids. It replaces one of the two.
+# Each grant collects two ended leases, which frees their node ids. The grant replaces one of these
+# two leases.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});

@@ -17,7 +17,8 @@ $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# Restarts the server with these settings. `forget` deletes the state, whose skew may be larger.
+# Restarts the server with these settings. `forget` deletes the state, which may contain a larger
+# skew than the settings.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -127,7 +128,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop is shorter than max_clock_skew, so the last stop could be a proof.
+# Each stop is shorter than max_clock_skew, so the last stop could count as proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

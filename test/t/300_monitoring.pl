@@ -17,7 +17,7 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# Returns a hash. Its keys are namespaces, and its values are the query and its columns' usage.
+# Returns a hash. Each key is a namespace, and its value is the query and the usage of its columns.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {

@@ -142,8 +142,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Django makes the test database with the recipe's migrations. The program tests fixtures,
-# serializers (if they are installed), and a change of a key's type and back.
+# Django makes the test database with the recipe's migrations. The program tests fixtures and
+# serializers (if they are installed), and changes a key's type and back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

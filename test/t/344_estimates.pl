@@ -1,4 +1,5 @@
-# Checks that the planner estimates the type randflake like bigints in the same order.
+# Checks that the planner's estimates for the type randflake equal those for bigints in the same
+# order.
 
 use Randflake;
 

@@ -35,8 +35,8 @@ for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ])
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores the dump into a copy of $template. Returns whether it succeeds, errors, and the copy's
-# name.
+# Restores the dump into a copy of $template. Returns three values: whether the restore succeeds,
+# its errors, and the copy's name.
 my $databases = 0;
 my $template = 'template0';
 

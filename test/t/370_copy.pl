@@ -7,7 +7,8 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Maps each default to its column's type, and to a default by nextval() with equally long values.
+# Maps each default to its column's type, and to a default that calls nextval() and has equally long
+# values.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -21,7 +22,7 @@ append_to_file($rows, join '', map { "$_\n" } 1 .. 1000);
 append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 
-# Runs the statements. Checks that the query's only column has this many distinct values.
+# Runs the statements. Checks that the query's only column has the given number of distinct values.
 sub makes_distinct {
     my ($sql, $query, $count, $test_name) = @_;
     $node->safe_psql('postgres', $sql);
@@ -31,7 +32,8 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice. Returns the smaller number of WAL bytes, because others also write WAL.
+# Runs a COPY twice. Returns the smaller number of WAL bytes, because other processes also write
+# WAL.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

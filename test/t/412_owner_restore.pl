@@ -75,7 +75,8 @@ for my $role ('owner', 'reader') {
 my $databases = 0;
 
 # Makes a database, runs `before` as a superuser, and restores a dump as the given role. Runs psql
-# with the arguments in `plain`, or pg_restore with those in `custom`. Also returns its name.
+# with the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's
+# name.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

@@ -507,7 +507,7 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Reads from the page the locks of each step on both tables, as "step|orders|order_line".
+# Reads each step's locks on both tables from the page, as "step|orders|order_line".
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];

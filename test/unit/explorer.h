@@ -4,7 +4,7 @@
 // Meanwhile the window's end may advance, ChangeWindow may replace the window and its node ids,
 // SealWindow may end the window early, and the server may crash and lose its shared memory.
 // ChangeWindow also gets requests that it must refuse. Calls interleave in every order, one shared
-// operation at a time (explorer_replay.h). One or two layouts share the window.
+// operation at a time (explorer_replay.h). One layout uses the window, or two layouts share it.
 //
 // The explorer obeys the protocol's rules for callers: it changes or extends one window at a time,
 // and gives each second of a node id to the slots at most once. In every state, it checks:

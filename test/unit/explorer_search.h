@@ -23,7 +23,8 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Prefetches the node of the arrival from half a ring ago, whose place is in the cache.
+        // Prefetches the node of the arrival from half a ring ago. The arrival's place is in the
+        // cache.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =

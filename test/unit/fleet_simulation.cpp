@@ -451,7 +451,8 @@ private:
     }
 
     // Returns a file with which a server must refuse to start. The file lacks or replaces a secret
-    // that the server has used. If it has used only the first, returns the correct file.
+    // that the server has used. If the server has used only the first secret, returns the correct
+    // file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -1121,7 +1122,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // Returns the node ids that a random server used latest. If they are static, stops the server.
+    // Returns the latest node ids of a random server. If they are static, stops the server.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {

@@ -7,7 +7,8 @@
 // become standbys. Directories are promoted, rolled back to a snapshot, rewound, damaged or moved
 // to another machine. Requests and answers arrive late or never. A connection breaks while a
 // transaction commits or aborts. An old copy, or a replica that lacks transactions, replaces a
-// coordinator (lease_cluster.h). Operators close, move and recreate coordinators, and change pools.
+// coordinator (lease_cluster.h). Operators close, move and recreate coordinators, purge leases and
+// change pools.
 //
 // The operator plans a secret, adds it to the coordinators and servers in any order, and may
 // withdraw it. Leasing servers get secrets early, late or never, or have secrets of their own.
@@ -41,7 +42,8 @@ struct Operation {
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
-    // If a failover or restore may have undone a pool's change, operators configure the pool again.
+    // If a failover or restore may have undone a change of a pool, operators configure the pool
+    // again.
     bool configures_again = true;
     // If an operator declares that a failover lost nothing, this is always true.
     bool says_what_is = true;

@@ -2,7 +2,8 @@
 //
 // The model makes the same assumptions as the extension script. A replaced coordinator grants no
 // lease. If a coordinator committed a transaction that its successor lacks, the coordinator's clock
-// was at most max_clock_skew ahead of the successor's clock. Otherwise clocks may show any time.
+// was at most max_clock_skew ahead of the successor's clock. Apart from that, clocks may show any
+// time.
 
 #pragma once
 

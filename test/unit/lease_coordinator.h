@@ -117,7 +117,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A setting without a value stays. If only first_node_id changes, the last node id stays.
+    // A setting that gets no value stays as it was. If only first_node_id changes, the last node id
+    // stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -321,7 +322,8 @@ public:
         return renewed.end - 1;
     }
 
-    // If `last_used` is empty, the holder used nothing. The lease then has only its first second.
+    // If `last_used` is empty, the holder used nothing. The lease then covers only its first
+    // second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;

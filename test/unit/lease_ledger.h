@@ -85,7 +85,7 @@ public:
         return static_cast<int>(holders_.size());
     }
 
-    // Returns the grant with this incarnation. The caller sets a grant of 0 to a new one.
+    // Returns the grant with this incarnation. If the grant is 0, the caller sets it to a new one.
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
@@ -94,7 +94,7 @@ public:
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
     }
-    // Records that the grant's server has started again and resumes the grant.
+    // Records that the grant's server has started again, and that the server resumes the grant.
     void Resume(int grant, uint32_t server) {
         if (grant == 0) {
             Fail() << "a lease is resumed that nobody was granted";

@@ -73,7 +73,7 @@ std::string ChainText(const SecretRecords& chain) {
     return text;
 }
 
-// These chains are malformed. As fingerprints, the first eight texts are malformed as well.
+// These chains are malformed. The first eight texts are malformed fingerprints as well.
 constexpr const char* kMalformed[] = {
     "",
     "0",

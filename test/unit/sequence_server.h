@@ -32,7 +32,7 @@ struct Numbers {
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
 };
 
-// Models the sequences `tickets`, `hops` and `leaps`. Their sum is a time in 1/64 seconds.
+// Models the sequences `tickets`, `hops` and `leaps`. Their sum is a time in 64ths of a second.
 struct Position {
     int64_t tickets = 0;
     int64_t leaps[2] = {0, 0};  // `hops` and `leaps`

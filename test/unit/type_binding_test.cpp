@@ -1,4 +1,4 @@
-// Tests the steps of a session before it uses the type, for different secrets in the database.
+// Tests what a session does before it uses the type, for different secrets in the database.
 
 #include "core/type/type_binding.h"
 

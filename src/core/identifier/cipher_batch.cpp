@@ -23,7 +23,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Holds Bytes / 2 blocks. A vector contains one word of both branches (cipher.cpp), for all blocks.
+// Holds Bytes / 2 blocks. Each vector contains one word of one branch (cipher.cpp), for all blocks.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -38,7 +38,7 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 #if defined(__x86_64__) && !defined(__clang__)
 // An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, the instruction
 // rotates the word. Clang generates this instruction by itself. GCC does not generate this
-// instruction, and cannot inline its intrinsic into templates without its target.
+// instruction, and cannot inline the intrinsic into templates that lack the instruction's target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -285,7 +285,8 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All these processors have them.
+// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All processors of these types have
+// such vectors.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

@@ -21,7 +21,7 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Removes and returns the part before the first `separator`, or without one the whole text.
+    // Removes and returns the part before the first `separator`, or the whole text if it has none.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);

@@ -75,8 +75,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field of an error is a Unix second. In an error about secrets, the holder lacks a
-// secret from this second on. In a refusal, the coordinator grants nothing before this second.
+// The column field of an error is a Unix second. If the error is about secrets, the holder lacks a
+// secret from this second on. If it is a refusal, the coordinator grants nothing before then.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

@@ -30,8 +30,8 @@
 namespace randflake {
 
 // A stopping server waits for any answer of the coordinator (at most kProbeTimeout), and then for
-// the coordinator to take back the leases (at most kReleaseTimeout). Without an answer, it keeps
-// its leases.
+// the coordinator to take back the leases (at most kReleaseTimeout). Without an answer, the server
+// keeps its leases.
 inline constexpr Ms kProbeTimeout = 750;
 inline constexpr Ms kReleaseTimeout = 1000;
 
@@ -145,8 +145,8 @@ public:
     // open lease or the last window has not ended, `now` must be before `earliest`.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // Returns true if the next lease is useless: it ends no later than `used_until`, and this
-    // directory may have used its node ids until then. If the use ended no later than `window`, it
-    // does not count, because it took place under the lease that is open now.
+    // directory may have used its node ids until then. A use that ended by the end of `window` does
+    // not count, because it took place under the lease that is open now.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Forgets the next lease and returns it for the caller to give back. Reports the lease as used
     // until its end, so that the coordinator does not shorten it.

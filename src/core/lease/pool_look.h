@@ -1,5 +1,5 @@
-// Coordinators in a server's databases may have leased the server's static node ids. Computes when
-// the server may use these.
+// Coordinators in a server's databases may have granted leases of the server's static node ids.
+// Computes when the server may use these ids.
 //
 // A coordinator never leases or renews the static node ids of its own server. But a coordinator may
 // have leased them before the start if the server is a promoted standby or a copy, or if its

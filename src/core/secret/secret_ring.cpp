@@ -26,8 +26,8 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Sets bit i if `generation` owns raw[i]. `generation` is not the last one. Calling OwnerOf for
-// each number would take longer than the decryption.
+// Sets bit i if `generation` owns raw[i]. `generation` must not be the last generation. Calling
+// OwnerOf for each number would take longer than the decryption.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {
     RANDFLAKE_ASSERT(generation < ring.count() - 1);

@@ -1,5 +1,6 @@
 // Lets an operator change the secret. Each secret takes effect after the one before it. Identifiers
-// of different secrets differ, and each decodes to its number. No identifier shows its secret.
+// of different secrets differ, and each decodes to its number. No identifier shows the secret that
+// made it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all
 // seconds from its own `from` to the next generation's `from`. There is one exception: the lowest

@@ -157,9 +157,9 @@ struct ServerMemory {
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // `range` is the index of the range in use. earliest[i] is the first second at which a window
-    // of range i may start, given the slots. While the window of a range is open,
-    // Window::earliest() applies instead.
+    // `range` is the index of the range in use. earliest[i] is the first second at which the slots
+    // let a window of range i start. While the window of a range is open, Window::earliest()
+    // applies instead.
     uint32_t range;
     Second earliest[kMaxRanges];
 
@@ -213,7 +213,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // true, creates a missing lock file.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
-    // Return whether this process has the window lock, and whether it is the last process left.
+    // Return whether this process holds the window lock, and whether it has no children left.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
@@ -306,7 +306,7 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Another server that starts after this stop holds off for a tolerance that was set at this
+        // Another server that starts after this stop holds off for the tolerance in force at this
         // stop or later. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);

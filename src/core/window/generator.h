@@ -7,8 +7,7 @@
 //
 // A server has one set of slots for each family of identifiers. All sets have the same node ids and
 // the same window, but each has its own layout. If a layout cannot hold the window's node ids or
-// seconds, the words of the layout's slots are kEmptySlot, and the generator reserves nothing from
-// them.
+// seconds, the layout's slots contain kEmptySlot, and the generator reserves nothing from them.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -21,12 +20,14 @@
 // Reserve loads the slot's word first. If ChangeWindow stores another word later, the
 // compare-and-swap fails. If Reserve loads the new word, it loads the window later, and so gets a
 // closed window or the new one. So wherever the two functions pause, every number is in the window
-// in force when it is reserved. To move an open window's end, the caller stores the window's word.
+// that is in force when the number is reserved. To move an open window's end, the caller stores the
+// window's word.
 //
 // The compare-and-swap is safe against ABA only if a slot never has the same word twice.
 // ChangeWindow sets each slot to the last number of the tick before the window. If windows could go
 // back in time, a slot could get this number again. Then a Reserve that paused meanwhile would
-// wrongly succeed. So ChangeWindow refuses a window before earliest() of the last one.
+// wrongly succeed. So ChangeWindow refuses a window that begins before earliest() of the last
+// window.
 //
 // SealWindow makes the next window start two or more seconds after the last second used. So the
 // word that ChangeWindow stores next is later than every former word of the slot.
@@ -196,9 +197,8 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// Sets *word to a slot's first word in this window, which is the last number before the window.
-// Returns false if the node id does not fit, or if the window starts before tick 1 or after the
-// last tick.
+// Sets *word to a slot's first word in this window: the last number before the window. Returns
+// false if the node id does not fit, or if the window starts before tick 1 or after the last tick.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);

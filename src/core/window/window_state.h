@@ -267,7 +267,7 @@ struct WindowState {
     Stop stop;  // of the server that wrote ends[0], which is then exact
     WriteRecord write;
     // The run that wrote this state acquired or resumed these leases. When the coordinator granted
-    // a lease, it had those `secrets` that begin before the lease ends.
+    // a lease, the coordinator had those `secrets` that begin before the lease ends.
     Lease leases[kMaxLeases];
     // The hold-off of this directory's last start without a proof ended at this second. Other
     // servers may have used this server's node ids in earlier seconds.
@@ -397,10 +397,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // refuses the secrets. `found` is valid only if `error` is kNone.
 //
 // Without a proof, the hold-off ends when, since the start, the wall clock and the uptime have both
-// advanced by the tolerated difference. The wall clock makes the hold-off end later than every
-// second that other servers used. Other servers' proofs rely on the length of the hold-off. The
-// uptime ensures this length even if the clock is set. Until another postmaster starts, no window
-// begins before the hold-off's end, even if the operator sets the clock back (see `floor`).
+// advanced by the tolerated difference. The wall clock's advance ensures that the hold-off ends
+// later than every second that other servers used. Other servers' proofs rely on the length of the
+// hold-off. The uptime ensures this length even if the clock is set. Until another postmaster
+// starts, no window begins before the hold-off's end, even if the clock is set back (`floor`).
 //
 // A proof shows that no other server has used the node ids since this server's stop. Every other
 // server with these node ids starts after this stop, and then holds off. So if less time than the
@@ -451,9 +451,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
 // the secret begins later than the present plus the tolerated difference. With leased node ids, it
-// begins at or after the end of this server's last lease, because the coordinator grants no seconds
-// from the secret's time on to a holder with another secret. So the server can add a secret whose
-// lack ended a lease.
+// begins at or after the end of this server's last lease, because the coordinator grants a holder
+// with another secret no seconds from the secret's time on. So if a lease ended because the server
+// lacked a secret, the server can add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

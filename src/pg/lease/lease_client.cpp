@@ -1,5 +1,5 @@
-// Sends each request to the coordinator in its own process. libpq may wait uninterruptibly, and the
-// coordinator's messages determine how much memory and time libpq takes.
+// Uses a separate process for each request to the coordinator. libpq may wait uninterruptibly, and
+// the coordinator's messages determine how much memory and time libpq takes.
 //   time     the worker kills the process at the deadline, a shutdown or a reload
 //   memory   on Linux the kernel limits the process to kMemory more than at its start
 //   crashes  the process detaches from shared memory, so its crash does not restart the server
@@ -144,7 +144,8 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Returns parameters for the upstream server, which this one follows, or followed until promotion.
+// Returns parameters for the upstream server: the one that this server follows, or followed until
+// its promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
@@ -160,8 +161,7 @@ static void parse_upstream(Parameters* parameters) {
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
     // The process ends when the worker ends, at an immediate shutdown, or when the alarm fires. It
-    // ignores SIGTERM, because a shutdown may send another SIGTERM while the worker gives leases
-    // back.
+    // ignores SIGTERM, because a shutdown may send another while the worker gives leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -277,8 +277,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock during the round trip, so the clock is wrong by at most half of
-// it. Ignores times after the year 9999.
+// The coordinator read its clock during the round trip, so the result is wrong by at most half of
+// the trip. Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)

@@ -72,7 +72,7 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// Records a success. Ignores kNothing: new secrets made the coordinator's answer void.
+// Records a success. Ignores kNothing, which says that new secrets made the answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -237,7 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // The lease opens even if this server's clock is past its end, but the problem then remains.
+    // The lease opens even if it has ended by this server's clock, but the problem then remains.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

@@ -67,7 +67,7 @@ static const char* current_fingerprint() {
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// Converts UTF-8 text to a datum. In other encodings than UTF-8, replaces non-ASCII bytes by "?".
+// Converts UTF-8 text to a datum. In encodings other than UTF-8, replaces non-ASCII bytes with "?".
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)

@@ -21,8 +21,7 @@ struct Counters {
     std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: never
 
     // `latest_second` is the last clock time for Randflake and 53-bit numbers, `latest_tick` for
-    // Snowflake numbers. A reservation reads only one of the two, so they have separate cache
-    // lines.
+    // Snowflake numbers. A reservation reads only one of them, so each has its own cache line.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };

@@ -114,6 +114,7 @@ static inline auto with_slot_sets(Use&& use) {
 
 void shmem_request();
 
-// Maps the memory. If this call creates it, initializes slots and locks, zeroes all other fields,
-// and returns true. The caller holds AddinShmemInitLock, and initializes the other fields.
+// Maps the memory. If this call creates the memory, it initializes slots and locks, zeroes all
+// other fields, and returns true. The caller holds AddinShmemInitLock, and initializes the other
+// fields.
 bool shmem_attach();

@@ -31,7 +31,7 @@ randflake::SecretList secret_read_again();
 // servers share a fingerprint, they also share its secret and all earlier secrets. The functions
 // below need a resource owner. The postmaster has none.
 
-// Returns fingerprints and times of the secrets in `list`. Without an argument, uses this server's.
+// Returns fingerprints and times of the secrets in `list`, by default those of this server.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 

@@ -141,7 +141,7 @@ static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
 namespace {
-// The postmaster has no PGPROC and can take no lock, so its code must not call these functions.
+// The postmaster has no PGPROC and can take no lock, so its code must not call the functions below.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;

@@ -21,7 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// A role has stored an identifier that it invented for a future second, which later got a new
+// A role stored an identifier that it had invented for a future second. This second got a new
 // secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,

@@ -6,13 +6,13 @@
 // If a dump was made under another secret, its restore adds that secret's entry to randflake_key,
 // beside this server's entry. While the entry is there, no session can read values of the type. The
 // dump also has the entry in another table, randflake_key_check, whose constraint refuses it. So
-// the restore fails. The values from this dump are wrong, even if the operator adds the secret
-// later. They stay unusable, because randflake_key_check lacks the entry. If the server has that
-// secret during the restore, a trigger copies the entry to randflake_key_check.
+// the restore fails. Values already restored are wrong, even if the operator adds the secret later.
+// They stay unusable, because randflake_key_check lacks the entry. If the server has that secret
+// during the restore, a trigger copies the entry to randflake_key_check.
 //
 // CREATE EXTENSION does not bind the database if the server has no secret. In this case, a session
-// that makes or inputs a value binds the database. This requires EXECUTE on
-// randflake_bind_secret(), and no entry of another secret in randflake_key_check. Before the
+// that makes or inputs a value binds the database. The role needs EXECUTE on
+// randflake_bind_secret(), and randflake_key_check must have no entry of another secret. Before the
 // session checks randflake_key_check, it locks that table and randflake_key against new entries.
 //
 // In a bound database, any role may make or input a value under any secret after the first one. The
@@ -512,9 +512,10 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 }
 
 // The constraint of randflake_key_check calls this function for each entry. On a server that has
-// this secret, raises an ERROR if randflake_key has an entry whose secret the server lacks. On a
-// server with other secrets, raises an ERROR if randflake_key has an entry other than this one. On
-// a server without a secret, raises an ERROR if, in addition, randflake_key lacks this entry.
+// the entry's secret, raises an ERROR if randflake_key has an entry whose secret the server lacks.
+// On a server with other secrets, raises an ERROR if randflake_key has an entry other than this
+// one. On a server without a secret, raises an ERROR if randflake_key has another entry and lacks
+// this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -1,7 +1,8 @@
 // Tells the planner which fraction of the values each of the operators <, <=, > and >= selects.
 // PostgreSQL's estimators interpolate within a bin of the histogram only for built-in types. So
 // this code passes the column and the constant as bigint, which has the same order. But it passes
-// randflake's operator, because with it the estimators find the column's statistics and indexes.
+// randflake's operator, because the estimators need this operator to find the column's statistics
+// and indexes.
 //
 // The planner combines two bounds of a range only if the operators have PostgreSQL's estimators. So
 // for a lower bound, this code looks for an upper bound on the same column. The code returns

@@ -7,7 +7,8 @@
 // '...') makes a value without naming the type, so the functions that make values check USAGE.
 //
 // The checked role is the current role. In a SECURITY DEFINER function, it is the function's owner.
-// A session remembers the last role that had USAGE, and forgets it when privileges may change.
+// A session remembers the last role that had USAGE, and forgets this role when privileges may have
+// changed.
 
 #include "pg/base/compat.h"
 #include "pg/type/type.h"
@@ -26,7 +27,8 @@ static void forget_maker(Datum, Cache, uint32) {
 pg_noinline void check_type_usage(Oid maker) {
     static bool watching;
     if (!watching) {
-        // USAGE depends on the type's grants, roles, memberships and the database's owner.
+        // USAGE depends on the grants of the type, on roles and memberships, and on the database's
+        // owner.
         static constexpr decltype(TYPEOID) kCaches[] = {TYPEOID, AUTHOID, AUTHMEMROLEMEM,
                                                         DATABASEOID};
         for (const auto cache : kCaches)

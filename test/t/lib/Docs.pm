@@ -7,7 +7,7 @@
 # - `<!-- not run: REASON -->`: no test can run the block.
 # - `<!-- fails: PATTERN -->`: the block must fail with this error.
 #
-# test/t/390_docs.pl runs the SQL blocks without an HTML comment, in the document's order.
+# test/t/390_docs.pl runs the SQL blocks that have no HTML comment, in the document's order.
 
 package Docs;
 

@@ -1,4 +1,4 @@
-# Makes the SQL of test/t/346_hostile.pl's hostile user. The functions' names are in the catalog.
+# Makes the SQL of test/t/346_hostile.pl's hostile user, who finds all functions in the catalog.
 
 package HostileCalls;
 
@@ -212,8 +212,8 @@ SQL
 # Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
 # times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
 # and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
-# no call in advance. The SQL makes only 200 calls of a function whose language is not C, because
-# that language manages memory.
+# no call in advance. The SQL makes only 200 calls of a function in a language other than C, because
+# such a language manages memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

@@ -91,7 +91,7 @@ sub new_static {
         start => 0);
 }
 
-# Returns the settings of a server that leases from $coordinator, a server or a connection string.
+# Returns the settings of a server that leases from $coordinator (a server or a connection string).
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;

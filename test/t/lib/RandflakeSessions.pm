@@ -62,7 +62,8 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement, or dies at the time $give_up_at. Returns rows as text, and true for success.
+# Runs a statement, or dies at the time $give_up_at. Returns rows as text, and whether the statement
+# succeeded.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
