@@ -206,8 +206,7 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
--- Returns text that identifies data directory, timeline and database. A copy or promotion changes
--- it.
+-- Returns the identity (data directory, timeline and database), which a copy or promotion changes.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -887,8 +886,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If a refused request can succeed from a known second on, the error's column field has this
--- second.
+-- If a refused request can succeed after a known time, the error's column field has this second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,

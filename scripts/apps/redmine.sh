@@ -1,6 +1,5 @@
 #!/bin/bash
-# Runs Debian 12's Redmine, which works with 53-bit keys, but not if issue keys have the type
-# randflake.
+# Runs Debian 12's Redmine. It works with 53-bit keys, but not if issues have keys of the type.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

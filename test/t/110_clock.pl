@@ -154,8 +154,7 @@ is($era->{first}, $before->{last},
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
-# If the new time was wrong, the operator configures unused node ids. With the old node ids, calls
-# fail.
+# If the new time was wrong, the operator configures unused node ids. With the old ones, calls fail.
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);

@@ -75,8 +75,7 @@ for my $role ('owner', 'reader') {
 my $databases = 0;
 
 # Makes a database, runs `before` as a superuser, and restores a dump as the given role. Runs psql
-# with the arguments in `plain`, or pg_restore with those in `custom`. Also returns the database's
-# name.
+# with the arguments in `plain`, or pg_restore with those in `custom`.
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;

@@ -23,8 +23,7 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Prefetches the node of the arrival from half a ring ago. The arrival's place is in the
-        // cache.
+        // The place of the arrival from half a ring ago is in the cache. Prefetches its node.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =

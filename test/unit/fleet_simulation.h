@@ -42,13 +42,12 @@ struct Operation {
     bool waits_until_free = true;
     // Operators create a coordinator only after they have closed or lost the former one.
     bool closes_first = true;
-    // If a failover or restore may have undone a change of a pool, operators configure the pool
-    // again.
+    // If a failover or restore may have undone a change of a pool, operators repeat the change.
     bool configures_again = true;
     // If an operator declares that a failover lost nothing, this is always true.
     bool says_what_is = true;
-    // Operators take a coordinator's own static node ids out of the pool before its server gives
-    // them up.
+    // Operators take a coordinator's static node ids out of the pool before its server gives them
+    // up.
     bool takes_own_nodes_out = true;
     // Operators keep all clocks within the tolerated difference of each other.
     bool clocks_agree = true;

@@ -117,8 +117,7 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A setting that gets no value stays as it was. If only first_node_id changes, the last node id
-    // stays.
+    // A setting without a new value stays. If only first_node_id changes, the last node id stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -570,8 +569,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. `make` permits changes of an unused
-    // pool.
+    // Models randflake_lease_share_pool. Returns the mark. `make` lets it change an unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

@@ -285,8 +285,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64. All processors of these types have
-// such vectors.
+// Vectors of 128 bits are SSE2 on x86-64 and NEON on aarch64, which all these processors have.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

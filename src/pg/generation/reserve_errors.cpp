@@ -339,8 +339,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // The node ids did not fit before. They fit now, so the server must have changed
-                // them.
+                // The node ids did not fit, but fit now, so the server must have changed them.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();

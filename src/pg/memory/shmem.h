@@ -115,6 +115,5 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, zeroes all
-// other fields, and returns true. The caller holds AddinShmemInitLock, and initializes the other
-// fields.
+// other fields, and returns true. The caller holds AddinShmemInitLock, and then fills these fields.
 bool shmem_attach();

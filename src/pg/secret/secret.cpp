@@ -85,8 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// In these functions, `level` is FATAL or ERROR. Before a call, the caller wipes the text and
-// closes the file.
+// `level` is FATAL or ERROR. Before a call, the caller wipes the text and closes the file.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");

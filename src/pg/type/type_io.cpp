@@ -21,8 +21,7 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// A role stored an identifier that it had invented for a future second. This second got a new
-// secret.
+// A role stored an identifier invented for a future second, and then this second got a new secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),

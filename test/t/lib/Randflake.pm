@@ -209,8 +209,7 @@ sub all_distinct {
         "$count|$count", $test_name);
 }
 
-# Checks that the text contains no twelve consecutive hex digits of the secret, in upper or lower
-# case.
+# Checks that the text has no twelve consecutive hex digits of the secret, in upper or lower case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
