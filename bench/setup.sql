@@ -14,7 +14,6 @@ AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 CREATE FUNCTION bench_processor_clock() RETURNS double precision
 AS :'library', 'bench_processor_clock' LANGUAGE C VOLATILE;
 
--- Runs a query in the server, and returns its duration in seconds.
 CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
     started timestamptz := clock_timestamp();
@@ -24,7 +23,6 @@ BEGIN
 END
 $$;
 
--- Runs a query in the server, and returns its processor time in seconds.
 CREATE FUNCTION bench_processor_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
     started double precision := bench_processor_clock();

@@ -36,7 +36,7 @@ function print_metric(group,    i, item, ratio_to, one_unit) {
                quartiles[group, item], ratio_to == "" ? "" : " " ratio[group, item] " |"
     }
 }
-# Prints columns 1 .. n. `heading` contains a column's heading, and `column` its group.
+# Prints columns 1 .. n. `heading` and `column` have an entry for each column.
 function print_columns(corner, n,    i, j, item, same, line) {
     same = 1
     for (j = 2; j <= n; j++)

@@ -24,9 +24,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
 --   itself. Changes of the pool (randflake_lease_configure, purge, a change of secrets, and the
---   first grant) lock the table in mode EXCLUSIVE. So secrets, limits and the mark stay the same
---   until a request that holds the lock commits. A session never waits much longer than 20 seconds
---   for this lock.
+--   first grant) lock the table in mode EXCLUSIVE. So once a request holds the lock, secrets,
+--   limits and the mark stay the same until this request commits. A session never waits much longer
+--   than 20 seconds for this lock.
 -- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
 --   after another, and the coordinator can count them.
 -- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
@@ -60,8 +60,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
 --   every request while c * used / 64 + c - 1 < m. This inequality holds while used <= 64 * (m - c)
 --   / c. For all sizes 1 .. 64, c is 7.
--- - While the leases of up to 64 node ids are fewer than the chunks, each request for up to 64 node
---   ids succeeds. Each lease lies in one chunk, so at least one chunk has no lease.
+-- - While there are fewer leases than chunks, not counting leases of more than 64 node ids, each
+--   request for up to 64 node ids succeeds. Each lease lies in one chunk, so at least one chunk is
+--   empty.
 --
 -- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
 -- leases, oldest first, until the collected leases have more node ids than the grant needs. So
@@ -81,8 +82,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
 -- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
--- node ids. Such a grant takes an empty chunk or, if there is none, another gap. If none is large
--- enough, it refuses.
+-- node ids. Such a grant takes an empty chunk or, if there is none, another gap. If no gap is large
+-- enough, the grant fails.
 --
 -- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
 -- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
@@ -886,7 +887,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- If a refused request can succeed after a known time, the error's column field has this second.
+-- If a refused request can succeed after a known second, the error's column field has that second.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -1330,7 +1331,8 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- A larger new value extends current waits: other servers may have had this value at that time.
+    -- A larger value extends current waits: other servers may have had this value when the waits
+    -- began.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);

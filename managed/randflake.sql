@@ -40,12 +40,12 @@
 -- 5. After a crash, `numbers` is 0 or has another life, so no session uses an earlier number.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
 --    takes over a node id with an unknown past begins 64 seconds ahead of its clock. First it waits
---    4 seconds, so that the clock is only 60 seconds behind. This is safe if the new server's clock
---    is less than 4 seconds behind the former server's clock. The past is unknown on a promoted
---    standby. Even a synchronous standby may lack the last positions, because a session waits for
---    the standby only after the session has moved the position. The past is also unknown if
---    randflake_configure() gets a node id, makes sequences, or finds that the server, database or
---    timeline has changed. If the secret is new, no node id has a past.
+--    4 seconds, so that it then begins only 60 seconds ahead. This is safe if the new server's
+--    clock is less than 4 seconds behind the former server's clock. The past is unknown on a
+--    promoted standby. Even a synchronous standby may lack the last positions, because a session
+--    waits for the standby only after the session has moved the position. The past is also unknown
+--    if randflake_configure() gets a node id, makes sequences, or finds that the server, database
+--    or timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If
@@ -593,8 +593,8 @@ BEGIN
 END
 $$;
 
--- Waits until `numbers` may have a free number less than `below`. If this session holds the next
--- second, opens this second. Otherwise, waits for the second's holder.
+-- Waits until `numbers` may have a free number less than `below`. Opens the next second if this
+-- session holds it. Otherwise, waits for the session that holds it.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -645,7 +645,7 @@ BEGIN
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- If a position is far behind, only the session that holds the position's second moves it.
+        -- If a position is far behind, only the session that holds its second moves the position.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',

@@ -308,7 +308,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- Each key has a table and a function that map old numbers to new ones. Returns the name of both.
+-- Each key has a table and a function that map old numbers to new ones. Returns their common name.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -323,7 +323,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(
 -- --- dependent objects --------------------------------------------------------------------------
 
 -- Returns what directly depends on an object or a column. Instead of a view's rule, returns the
--- view. For a column, returns only those dependents of the table's row type that are columns.
+-- view. For a column, omits those dependents of the table's row type that are not columns.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -560,7 +560,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- ALTER COLUMN TYPE renames `rel`'s index that belongs to `parent`. Restores the former name.
+-- ALTER COLUMN TYPE renames the index of `rel` that belongs to `parent`. Restores the former name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

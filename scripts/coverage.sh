@@ -1,6 +1,6 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg are reached by the unit, regression and TAP tests, with
-# PostgreSQL's assertions on. Fails below 96 % coverage, which a run of only some tests causes.
+# PostgreSQL's assertions on. Fails if the coverage is below 96 %, as it is if only some tests run.
 #
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
@@ -27,7 +27,7 @@ build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
 # gcov needs the compiler's notes (.gcno) beside the tests' data (.gcda). The unit tests and the
-# server compile different lines of src/core, so the coverage of src/core is that of the unit tests.
+# server compile different lines of src/core, so src/core's coverage counts only the unit tests.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

@@ -24,7 +24,8 @@ suite_instructions() {
 
 # count_instructions EXPRESSION QUERY: runs the query in a single-user server, and writes the
 # executor's instruction counts to $work/callgrind. Before the query, the session calls EXPRESSION
-# once, to do its initial work. PL/pgSQL evaluates it without the executor, so it does not count.
+# once, to do its initial work. PL/pgSQL evaluates EXPRESSION without the executor, so its
+# instructions are not counted.
 count_instructions() {
     # shellcheck disable=SC2016  # PL/pgSQL's quotes
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := randflake_generate(); x := '"$1"'; END$$' "$2" |

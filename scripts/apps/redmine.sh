@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs Debian 12's Redmine. It works with 53-bit keys, but not if issues have keys of the type.
+# Runs Debian 12's Redmine. It works with 53-bit keys, but not if issues have keys of the type
+# randflake.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #

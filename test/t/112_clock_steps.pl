@@ -48,7 +48,7 @@ sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # Several sessions make calls, because each uses its own slot, and some slots may have numbers.
+    # Several sessions make calls, because some sessions' slots may have numbers.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -66,7 +66,7 @@ sub refuses {
     return;
 }
 
-# The test starts the server with a clock behind, because the server accepts no earlier time.
+# The server accepts no time before its start, so the test starts it with a clock that is behind.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);

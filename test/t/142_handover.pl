@@ -34,8 +34,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# For the time max_clock_skew after a clean stop, the stop counts as proof. This value leaves time
-# for a slow restart. Other servers keep the usual skew, so that they hold off only briefly.
+# A clean stop counts as proof for as long as max_clock_skew. This value leaves time for a slow
+# restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 
 sub reload_with {

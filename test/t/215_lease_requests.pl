@@ -68,7 +68,7 @@ error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55
 
 reload_with("host=" . $coordinator->host . " port=1 dbname=postgres");
 told('could not lease node ids: .*port|could not lease node ids: .*\.s\.PGSQL\.1"', 'nobody there');
-# A starting worker can miss a reload, so it then reads the settings again.
+# A worker can miss a reload while it starts, so after its start it reads the settings again.
 configure_holder(coordinator => "$here dbname=empty");
 kill 'TERM', lease_worker_of($holder);
 told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'no extension');

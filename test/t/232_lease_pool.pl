@@ -271,7 +271,7 @@ fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases, which frees their node ids, and replaces one of the two.
+# Each grant collects two ended leases, frees their node ids, and replaces one of the leases.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});

@@ -17,7 +17,8 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# Returns a hash. Each key is a namespace, and its value is the query and the usage of its columns.
+# Returns a hash. Each key is a namespace, and the value is the namespace's query and the usage of
+# the query's columns.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {

@@ -73,7 +73,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# Makes all calls in one session, because only the last call's slot shows a step back by a second.
+# Uses one session, and so one slot, because other slots would not show a step of one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');

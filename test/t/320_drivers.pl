@@ -143,7 +143,7 @@ reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
 # Django makes the test database with the recipe's migrations. The program tests fixtures and
-# serializers (if they are installed), and changes a key's type and back.
+# serializers (if they are installed), changes a key's type, and changes it back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

@@ -1,5 +1,4 @@
-# Checks that the planner's estimates for the type randflake equal those for bigints in the same
-# order.
+# Checks that the planner's estimates for the type equal those for bigints in the same order.
 
 use Randflake;
 

@@ -7,7 +7,8 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# Maps each default to its column's type, and to a default by nextval() whose values are as long.
+# Maps each default to its column's type, and to a default that calls nextval() and makes values of
+# the same length.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -31,8 +32,7 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice, because other processes also write WAL. Returns the smaller number of WAL
-# bytes.
+# Runs a COPY twice, because other processes also write WAL. Returns the smaller size of WAL.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

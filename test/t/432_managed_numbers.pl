@@ -57,7 +57,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Makes identifiers that use up this many seconds ahead of the clock, but skips most numbers.
+# Makes identifiers that use up the given number of seconds ahead of the clock. Skips most numbers.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{

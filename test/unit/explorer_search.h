@@ -23,7 +23,8 @@ public:
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // The place of the arrival from half a ring ago is in the cache. Prefetches its node.
+        // The place of the arrival from half a ring ago is in the cache. Prefetches the node at
+        // this place.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =

@@ -78,7 +78,6 @@ public:
         _longjmp(stack_->outside, 1);
     }
 
-    // Abandons a stopped call, which then never resumes.
     void Abandon() {
         if (stack_ == nullptr || !busy())
             return;

@@ -46,8 +46,8 @@ struct Operation {
     bool configures_again = true;
     // If an operator declares that a failover lost nothing, this is always true.
     bool says_what_is = true;
-    // Operators take a coordinator's static node ids out of the pool before its server gives them
-    // up.
+    // Operators take a server's static node ids out of its coordinator's pool before the server
+    // gives up these node ids.
     bool takes_own_nodes_out = true;
     // Operators keep all clocks within the tolerated difference of each other.
     bool clocks_agree = true;

@@ -117,7 +117,8 @@ public:
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // A setting without a new value stays. If only first_node_id changes, the last node id stays.
+    // A setting without a new value stays unchanged. If only first_node_id changes, the last node
+    // id stays.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -437,7 +438,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` means malformed text.
+    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` is a malformed one.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -569,7 +570,7 @@ private:
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // Models randflake_lease_share_pool. Returns the mark. `make` lets it change an unused pool.
+    // Models randflake_lease_share_pool. Returns the mark. With `make`, may change an unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))

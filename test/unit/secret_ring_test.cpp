@@ -85,8 +85,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // Without its last generations, the ring gives the same identifiers as before to all earlier
-    // numbers, and to each second's lowest number.
+    // If the ring lacks its last generations, it still gives the same identifiers to all numbers
+    // from before these generations, and to each second's lowest number.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {

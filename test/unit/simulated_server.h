@@ -1038,8 +1038,8 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // Ends the lease worker. Returns the server's unused seconds to the ledger. Sends the releases
-    // that the holder computes to the coordinator.
+    // Ends the lease worker. Returns the server's unused seconds to the ledger. Sends the
+    // coordinator the releases that the holder computes.
     void GiveUp() {
         if (!calm_)
             reaches_coordinator_ = !random_->OneIn(3);

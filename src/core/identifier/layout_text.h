@@ -22,8 +22,9 @@ struct NamedLayout {
 };
 
 // Discord's own layout has 42 bits of time, and Instagram's has 41. Each has one bit more than the
-// layout here: the sign of a bigint. Discord first sets it in 2084, and Instagram in the year 2046.
-// Baidu's generator reads its epoch in the server's time zone. The epoch here is in UTC.
+// layout here: the sign of a bigint. Discord's identifiers first set this bit in 2084, and
+// Instagram's in 2046. Baidu's generator reads its epoch in the server's time zone. The epoch here
+// is in UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},

@@ -75,8 +75,9 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The column field of an error is a Unix second. If the error is about secrets, the holder lacks a
-// secret from this second on. If it is a refusal, the coordinator grants nothing before then.
+// The column field of an error is a Unix second. In an error about secrets, it is the second from
+// which the holder lacks a secret. In a refusal, it is the second before which the coordinator
+// grants nothing.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;

@@ -92,7 +92,6 @@ public:
         open_ = leases[0];
         next_ = leases[1];
     }
-    // Returns the lease to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
     Second LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }

@@ -1,5 +1,5 @@
 // Lets an operator change the secret. Each secret takes effect after the one before it. Identifiers
-// of different secrets differ, and each decodes to its number. No identifier shows the secret that
+// of different secrets differ, and each decodes to its number. No identifier shows which secret
 // made it.
 //
 // The secrets are generations 0 .. n - 1 of a ring. A generation owns the raw numbers of all

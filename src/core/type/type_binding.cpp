@@ -22,9 +22,9 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// `ring` lacks an entry that begins at `from`. Another ring has this entry. The other ring shares
-// those of `ring`'s first `bound` generations that begin before `from`. Returns the first second in
-// which the two rings can differ.
+// `ring` lacks an entry that begins at `from`. Another ring has this entry. Of `ring`'s first
+// `bound` generations, the other ring also has those that begin before `from`. Returns the first
+// second in which the two rings can differ.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -107,7 +107,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // The keys alone reveal a different first secret, so its check entry may be missing.
+        // A first secret needs no check entry, because the keys alone show whether it is right.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);

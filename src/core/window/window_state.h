@@ -145,7 +145,6 @@ struct Reload {
     WallMs wall_ms;  // the latest time that this server's clock has shown
     Ms skew;         // the tolerated difference of clocks
 
-    // Returns whether the decision needs the state on disk.
     constexpr bool NeedsState() const {
         return issues && before.count > 0 && after.count > before.count;
     }
@@ -451,9 +450,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
 // the secret begins later than the present plus the tolerated difference. With leased node ids, it
-// begins at or after the end of this server's last lease, because the coordinator grants a holder
-// with another secret no seconds from the secret's time on. So if a lease ended because the server
-// lacked a secret, the server can add this secret.
+// begins at or after the end of this server's last lease, because from the secret's time on, the
+// coordinator grants no seconds to a holder that has another secret. So if a lease ended because
+// the server lacked a secret, the server can add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

@@ -172,7 +172,6 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// Returns whether the open lease allows identifiers at this time.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&

@@ -144,8 +144,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// Returns parameters for the upstream server: the one that this server follows, or followed until
-// its promotion.
+// Returns parameters for the upstream server: the one that this server follows or followed.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
@@ -160,8 +159,9 @@ static void parse_upstream(Parameters* parameters) {
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // The process ends when the worker ends, at an immediate shutdown, or when the alarm fires. It
-    // ignores SIGTERM, because a shutdown may send another while the worker gives leases back.
+    // The process ends when the worker ends, at an immediate shutdown, or when the alarm fires. The
+    // process ignores SIGTERM, because a shutdown may send another SIGTERM while the worker gives
+    // leases back.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})

@@ -237,7 +237,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // The lease opens even if it has ended by this server's clock, but the problem then remains.
+    // Clears the reported problem, unless this server's clock is already past the lease's end.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",

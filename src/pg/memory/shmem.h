@@ -115,5 +115,6 @@ static inline auto with_slot_sets(Use&& use) {
 void shmem_request();
 
 // Maps the memory. If this call creates the memory, it initializes slots and locks, zeroes all
-// other fields, and returns true. The caller holds AddinShmemInitLock, and then fills these fields.
+// other fields, and returns true. The caller must hold AddinShmemInitLock, and fills the zeroed
+// fields after the call.
 bool shmem_attach();

@@ -27,8 +27,7 @@ static void forget_maker(Datum, Cache, uint32) {
 pg_noinline void check_type_usage(Oid maker) {
     static bool watching;
     if (!watching) {
-        // USAGE depends on the type's grants, on roles and memberships, and on the database's
-        // owner.
+        // USAGE depends on grants, roles, memberships, and the database's owner.
         static constexpr decltype(TYPEOID) kCaches[] = {TYPEOID, AUTHOID, AUTHMEMROLEMEM,
                                                         DATABASEOID};
         for (const auto cache : kCaches)

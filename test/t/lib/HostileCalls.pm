@@ -7,7 +7,6 @@ use Randflake;
 
 our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops);
 
-# Returns SQL that makes the schema `hostile`, which every role may use.
 sub hostile_schema {
     return <<'SQL';
 CREATE SCHEMA hostile;
@@ -213,7 +212,7 @@ SQL
 # times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
 # and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
 # no call in advance. The SQL makes only 200 calls of a function in a language other than C, because
-# such a language manages memory.
+# there the language manages the memory.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

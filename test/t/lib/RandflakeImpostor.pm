@@ -52,7 +52,6 @@ sub report {
 # coordinator's clock in milliseconds, and the start of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
-# Returns columns of the given types for row_description.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {

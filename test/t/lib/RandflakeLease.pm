@@ -112,7 +112,6 @@ sub new_holder {
         start => 0, conf => $conf);
 }
 
-# Starts a new holder, and waits for its lease.
 sub start_holder {
     my ($fleet) = @_;
     my $node = new_holder(@_);

@@ -159,7 +159,6 @@ sub recipe {
     }
 }
 
-# Runs a recipe's commands, which must succeed.
 sub run_steps {
     my ($name, $directory, @steps) = @_;
     for my $step (@steps) {
