@@ -39,13 +39,13 @@
 --    that crash.
 -- 5. After a crash, `numbers` is 0 or has another life, so no session uses an earlier number.
 -- 6. No session opens a second that is more than 60 seconds ahead of the clock. So a server that
---    takes over a node id with an unknown past begins 64 seconds ahead of its clock. First it waits
---    4 seconds, so that it then begins only 60 seconds ahead. This is safe if the new server's
---    clock is less than 4 seconds behind the former server's clock. The past is unknown on a
---    promoted standby. Even a synchronous standby may lack the last positions, because a session
---    waits for the standby only after the session has moved the position. The past is also unknown
---    if randflake_configure() gets a node id, makes sequences, or finds that the server, database
---    or timeline has changed. If the secret is new, no node id has a past.
+--    takes over a node id with an unknown past begins at a second that is 64 seconds ahead of its
+--    clock. It first waits 4 seconds, until that second is only 60 seconds ahead. This is safe if
+--    the new server's clock is less than 4 seconds behind the former server's clock. The past is
+--    unknown on a promoted standby. Even a synchronous standby may lack the last positions, because
+--    a session waits for the standby only after the session has moved the position. The past is
+--    also unknown if randflake_configure() gets a node id, makes sequences, or finds that the
+--    server, database or timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If

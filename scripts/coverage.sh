@@ -1,6 +1,6 @@
 #!/bin/bash
 # Shows which lines of src/core and src/pg are reached by the unit, regression and TAP tests, with
-# PostgreSQL's assertions on. Fails if the coverage is below 96 %, as it is if only some tests run.
+# PostgreSQL's assertions on. Fails if the coverage is below 96 %. If only some tests run, it is.
 #
 #   scripts/coverage.sh                    runs all tests and prints a line for each file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh

@@ -48,7 +48,7 @@ sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # Several sessions make calls, because some sessions' slots may have numbers.
+    # Several sessions make calls, because the slots of some may still have numbers.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };

@@ -43,9 +43,9 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# Checks that the next start logs this warning, and that the hold-off ends after the start time and
-# $end. The second start must not warn or hold off, but reports a copy until a superuser
-# acknowledges it.
+# Checks that the next start logs this warning, and that the hold-off ends later than both the start
+# time and $end. The second start must neither warn nor hold off, but the server must report a copy
+# until a superuser acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;

@@ -34,7 +34,7 @@ sub start_with {
     start_under_clock($node);
 }
 
-# A clean stop counts as proof for as long as max_clock_skew. This value leaves time for a slow
+# A clean stop counts as proof for a time of max_clock_skew. This value leaves time for a slow
 # restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 

@@ -128,7 +128,7 @@ end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
 
-# Each stop is shorter than max_clock_skew, so the time does not rule out a proof.
+# Each stop is shorter than max_clock_skew, so its length does not rule out a proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');

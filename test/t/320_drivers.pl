@@ -142,8 +142,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Django makes the test database with the recipe's migrations. The program tests fixtures and
-# serializers (if they are installed), changes a key's type, and changes it back.
+# Django makes the test database with the recipe's migrations. The program tests fixtures and (if
+# installed) serializers, changes a key's type, and changes it back.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [

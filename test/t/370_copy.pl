@@ -32,7 +32,8 @@ sub makes_distinct {
 
 # --- WAL ---------------------------------------------------------------------------------------
 
-# Runs a COPY twice, because other processes also write WAL. Returns the smaller size of WAL.
+# Runs a COPY twice, because other processes also write WAL. Returns the smaller of the two WAL
+# sizes.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {

@@ -438,7 +438,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` is a malformed one.
+    // Adds a secret that begins at Unix second `from`. An empty `fingerprint` stands for bad text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;

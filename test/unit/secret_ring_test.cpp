@@ -85,8 +85,8 @@ std::string ProblemOf(const Small& generations) {
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && Decrypt(ring, id))
             return "an identifier that none made decodes";
-    // If the ring lacks its last generations, it still gives the same identifiers to all numbers
-    // from before these generations, and to each second's lowest number.
+    // Without its last generations, the ring still gives the same identifiers to all numbers from
+    // before them, and to the lowest number of every second.
     for (size_t count = 1; count < generations.size(); count++) {
         const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {

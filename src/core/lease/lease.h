@@ -43,7 +43,7 @@ struct LeaseTerms {
 };
 
 // Returns the latest end of a window that a holder may open or extend when the holder's clock shows
-// `now`. A holder cannot lower an end on disk, so this bound limits a wrong coordinator.
+// `now`. A holder cannot lower an end on disk. This limits the damage if a coordinator is wrong.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;

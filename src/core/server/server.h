@@ -306,9 +306,8 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // Another server that starts after this stop holds off for the tolerance that is in force
-        // at this stop or at a later time. So the proof ignores the tolerances that were set
-        // earlier in this run.
+        // If another server starts after this stop, it holds off for a tolerance in force at this
+        // stop or later. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);

@@ -450,9 +450,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 // A new secret must not affect existing identifiers. So it begins at or after the latest written
 // end of this server, and after all seconds that other servers may have used. With static node ids,
 // the secret begins later than the present plus the tolerated difference. With leased node ids, it
-// begins at or after the end of this server's last lease, because from the secret's time on, the
-// coordinator grants no seconds to a holder that has another secret. So if a lease ended because
-// the server lacked a secret, the server can add this secret.
+// begins at or after the end of this server's last lease, because the coordinator grants no seconds
+// from the secret's time on to a holder without this secret. So if a lease ended because the server
+// lacked a secret, the server can add this secret.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
