@@ -43,9 +43,9 @@
 --    clock. It first waits 4 seconds, until that second is only 60 seconds ahead. This is safe if
 --    the new server's clock is less than 4 seconds behind the former server's clock. The past is
 --    unknown on a promoted standby. Even a synchronous standby may lack the last positions, because
---    a session waits for the standby only after the session has moved the position. The past is
---    also unknown if randflake_configure() gets a node id, makes sequences, or finds that the
---    server, database or timeline has changed. If the secret is new, no node id has a past.
+--    only the session that moves the position waits for the standby. The past is also unknown if
+--    randflake_configure() gets a node id, makes sequences, or finds that the server, database or
+--    timeline has changed. If the secret is new, no node id has a past.
 --
 -- So uniqueness depends on clocks only in two cases: case 6, and case 4 after a wait for the clock.
 -- Rollbacks, isolation levels and snapshots do not affect the values of sequences. If

@@ -188,7 +188,7 @@ public:
     // Returns whether the server may change to another range of its node ids.
     bool may_leave() const { return running_ && has_opened() && settings_.ranges > 1; }
     Second floor() const { return memory_.state.floor; }
-    // Returns the first second after all seconds that the server may have announced or leased.
+    // Returns the second after the last one that the server may have announced or leased.
     Second LastEnd() const {
         return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
                         memory_.holder.LastEnd());

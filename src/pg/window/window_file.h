@@ -18,8 +18,9 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 // Reads this directory's identity. Returns a failure if the directory has none.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
-// Locks this directory for this process and its later children. A hard-linked copy of the directory
-// shares the lock. If `makes` is true, makes missing files. Returns whether the lock is held.
+// Locks the data directory for this process and its later children. A hard-linked copy of the
+// directory shares the lock. If `makes` is true, makes missing files. Returns whether the lock is
+// held.
 bool window_file_lock(bool makes);
 // Closes this process's copy of the lock. Call this in a child process that may outlive the server.
 void window_file_leave_lock();
