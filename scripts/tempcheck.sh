@@ -16,6 +16,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 export LANG=C.UTF-8 # sets the encoding of the tests' databases, because tests unset LC_ALL
+# Sets how many seconds a test or pg_ctl waits. PostgreSQL's limits, 180 and 60 seconds, are too
+# short for eight tests on a loaded machine.
+export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-600} PGCTLTIMEOUT=${PGCTLTIMEOUT:-600}
 
 kind=${1:-all}
 [ $# -eq 0 ] || shift

@@ -10,7 +10,6 @@ use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();
 my %settings = (node_id => 70, secret => $secret, max_wait => '1s', max_clock_skew => 0);
@@ -136,13 +135,10 @@ generates('after it');
 
 # Sessions use an open window until its end, so the problem appears only after this end.
 put('a FIFO', "$folder/window.new");
-my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-my $problem = '';
-while ($problem eq '' && time < $give_up_at) {
+my $problem = wait_until {
     $node->psql('postgres', 'SET randflake.max_wait = 0; SELECT randflake_generate()');
-    $problem = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
-    sleep 0.1;
-}
+    $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
+};
 like($problem, qr{"randflake/window\.new" is not a regular file}, 'a FIFO at window.new while the server runs');
 take_away("$folder/window.new");
 generates('once it is away');

@@ -239,16 +239,22 @@ sub replay_first {
     @order = (@_, grep { !$first{$_} } @order);
 }
 
+# Replays 15 traces per query, because a loaded machine takes minutes for all of them, and
+# background_psql limits the time of a query.
 sub first_difference {
-    my $difference = $session->query_safe("CALL replay('{" . join(',', @order) . "}');\n" . <<'SQL');
+    my @left = @order;
+    while (my @next = splice @left, 0, 15) {
+        my $difference = $session->query_safe("CALL replay('{" . join(',', @next) . "}');\n" . <<'SQL');
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
               s.trace, s.step, s.clock, s.identity, s.operation, s.arguments,
               coalesce(d.got::text, 'nothing'), d.sqlstate, nullif(' (' || d.message || ')', ' ()'),
               coalesce(s.answer::text, 'nothing'), s.sqlstate)
 FROM difference d JOIN step s USING (trace, step)
 SQL
-    replay_first($1) if $difference =~ /^trace (\d+)/;
-    return $difference;
+        replay_first($1) if $difference =~ /^trace (\d+)/;
+        return $difference if $difference ne '';
+    }
+    return '';
 }
 
 is(first_difference(), '', "the functions answer $traces traces and all orders of changes as the model does");

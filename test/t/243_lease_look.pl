@@ -182,7 +182,7 @@ is_open($own, 'the look is repeated by itself');
 restart_as($own, node_id => 0);
 my ($in, $out) = ("BEGIN; LOCK TABLE randflake_lease_pool;\n\\echo locked\n", '');
 my $locker = IPC::Run::start([ 'psql', '-XAtq', '-d', $own->connstr('hidden') ], '<', \$in, '>', \$out,
-    IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+    IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
 $locker->pump until $out =~ /locked/;
 is_closed($own, not_looked('hidden', 'canceling statement due to lock timeout'), 'a table is locked');
 $in .= "\\q\n";

@@ -187,13 +187,13 @@ append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid'
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
 my @turns = map { IPC::Run::start([ 'sh', '-c', 'while [ ! -e "$1" ]; do psql -XAtq -d "$2" -f "$3"; sleep 0.02; done',
             'sh', $over, $coordinator->connstr('postgres') . ' user=second', $turn ],
-        '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout(6 * $PostgreSQL::Test::Utils::timeout_default)) } 1 .. 16;
+        '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) } 1 .. 16;
 my $held = q{SELECT count(*) >= 4 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND mode = 'RowShareLock' AND granted};
 $coordinator->poll_query_until('postgres', $held) or die 'nobody takes turns';
 my ($renewed) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint')");
 $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_grants_per_role => 59999)');
 my ($longest, $answers) = (0, 0);
-my $give_up_at = time + 2 * $PostgreSQL::Test::Utils::timeout_default;
+my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
 while (time < $give_up_at && $coordinator->safe_psql('postgres', 'SELECT max_grants_per_role FROM randflake_pool') != 59999) {
     my $asked = time;
     my (undef, $last) = $coordinator->psql('postgres', <<"SQL", extra_params => [ '-U', 'first' ]);
@@ -242,7 +242,7 @@ my @attackers = map {
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/attack.sql';
     append_to_file($file, "$attacks{$_}\n" x 20_000);
     IPC::Run::start([ 'psql', '-XAtq', '-d', $coordinator->connstr('postgres') . ' user=second application_name=attack' ],
-        '<', $file, '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout($seconds + 10 * $PostgreSQL::Test::Utils::timeout_default))
+        '<', $file, '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout($seconds + 3 * $PostgreSQL::Test::Utils::timeout_default))
 } sort keys %attacks;
 sleep $seconds;
 wait_for_status($victim, "window_extensions > $before + 1");

@@ -5,7 +5,6 @@ use HTTP::Tiny;
 use JSON::PP ();
 use Randflake;
 use RandflakeSecrets;
-use Time::HiRes qw(usleep);
 
 # --- the files -------------------------------------------------------------------------------
 
@@ -222,11 +221,10 @@ SKIP: {
             '--disable-default-metrics', '--disable-settings-metrics',
             "--web.listen-address=$address" ], '<', '/dev/null', '>&', \$output);
     my $answer;
-    for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default) {
+    wait_until {
         $answer = HTTP::Tiny->new(timeout => 60)->get("http://$address/metrics");
-        last if $answer->{success} || !$exporter->pumpable;
-        usleep(100_000);
-    }
+        $answer->{success} || !$exporter->pumpable;
+    };
     $exporter->kill_kill;
     my %metrics = ($answer->{content} // '') =~ /^(randflake_\w+)(?:\{.*\})? (\S+)$/mg;
     my %expected = map {

@@ -28,7 +28,7 @@ cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 sub seen_by {
     my ($user, $sql, $database) = @_;
     my ($status, $out, $err) = $node->psql($database // 'postgres', $sql, on_error_stop => 0,
-        timeout => 3 * $PostgreSQL::Test::Utils::timeout_default,
+        timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-U', $user, '-v', 'VERBOSITY=verbose' ]);
     is($status, 0, "$user keeps the connection") or diag(substr "$sql\n$err", 0, 3000);
     $everything .= "$out\n$err\n";

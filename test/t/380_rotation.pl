@@ -90,7 +90,7 @@ for my $node (@nodes) {
     $client{handle} = IPC::Run::start(
         [ 'pgbench', '-n', '-f', "$work/script", '-c', 8, '-R', 60, '-T', $duration, $node->connstr('postgres') ],
         '<', '/dev/null', '>', \$client{out}, '2>', \$client{err},
-        IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
+        IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default));
     push @clients, \%client;
 }
 my @copies = map {

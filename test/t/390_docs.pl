@@ -57,7 +57,7 @@ sub check_links {
 }
 
 my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($file) =~ m{\b(docs/[\w/.-]*\.(?:md|svg|yml))}g }
-  grep { -f } map { glob } qw(META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl);
+  grep { -f } glob 'META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl';
 is("@pages", '', 'pages that the sources name exist');
 
 # Collects all strings of the sources. A string in C++ may span several lines.

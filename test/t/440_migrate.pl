@@ -9,7 +9,7 @@ use Randflake;
 
 read_document('docs/migrating.md', 'test/t/440_migrate.pl');
 my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
-    extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 10s\n");
+    extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 1min\n");
 my $script = 'migrate/randflake_migrate.sql';
 my $schema = q{"od'd ""x"""};
 my $tool = 'randflake_migrate';
@@ -333,14 +333,6 @@ sub stop_programs {
         '  those of partitions too');
 }
 
-sub in_background {
-    my ($statement) = @_;
-    my $session = { out => '', err => '' };
-    $session->{handle} = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-c', $statement ],
-        '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err}, IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
-    return $session;
-}
-
 sub kill_within {
     my ($statement) = @_;
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
@@ -350,15 +342,15 @@ sub kill_within {
     } elsif ($statement =~ /^CALL.*fill\(1, (\d+)/) {
         my $n = $1;
         sql($db, "UPDATE $tool.move SET pages = 1, pause = '1h'");
-        my $session = in_background($statement);
+        my $session = start_session($node, "\\c $db", $statement);
         $node->poll_query_until($db, "SELECT page > 0 FROM $tool.step WHERE n = $n") or die "step $n does not begin";
         $node->poll_query_until($db, "$others AND query LIKE 'CALL%'");
         isnt((finish_session($session))[1], '', "killed: step $n");
         sql($db, "UPDATE $tool.move SET pages = 7, pause = '0'");
     } elsif ($statement =~ /^CREATE .*? CONCURRENTLY .*? ON (.*?) USING/) {
-        my $open = in_background("BEGIN; LOCK TABLE $1 IN ROW EXCLUSIVE MODE; SELECT pg_advisory_lock(1), pg_sleep(3600)");
+        my $open = start_session($node, "\\c $db", "BEGIN; LOCK TABLE $1 IN ROW EXCLUSIVE MODE; SELECT pg_advisory_lock(1), pg_sleep(3600)");
         $node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted}) or die 'no open transaction';
-        my $session = in_background($statement);
+        my $session = start_session($node, "\\c $db", $statement);
         $node->poll_query_until($db, "$others AND query LIKE 'CREATE%CONCURRENTLY%' AND wait_event_type = 'Lock'") or die 'no index is built';
         isnt((finish_session($session))[1], '', 'killed: an index');
         $node->poll_query_until($db, "$others AND query LIKE '%pg_advisory_lock(1)%'");

@@ -1,4 +1,4 @@
-// Lists the reasons why a server gives no number of the present second. The simulation's judge,
+// Lists the reasons why a server can give no number for the present second. The simulation's judge,
 // which knows all states, clocks and grants, names the cause after a session has tried everything.
 // kOther means that there is no cause, which is a violation. For the causes from kUsedUp to kTaken,
 // no server could give a number. For all causes after kTaken, a number was possible, but only for a

@@ -137,7 +137,7 @@ sub start_session {
             '-d', $node->connstr('postgres'),
             map { ('-c', $_) } 'SET client_min_messages = error', @statements ],
         '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
-        IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
+        IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
     return $session;
 }
 

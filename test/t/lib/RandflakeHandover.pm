@@ -70,7 +70,7 @@ sub collect {
             handle => IPC::Run::start(
                 [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', $statements ],
                 '>', $file, '2>', "$file.err",
-                IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) };
+                IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default)) };
     }
     $_->{handle}->finish for @sessions;
     my @files = map { $_->{file} } @sessions;

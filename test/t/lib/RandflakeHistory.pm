@@ -53,7 +53,7 @@ sub start_clients {
         $client->{handle} = IPC::Run::start(
             [ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=client' ],
             '<', $self->{script}{$kind}, '>', $client->{received}, '2>', $client->{errors},
-            IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+            IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
         push @clients, $client;
     }
     return @clients;

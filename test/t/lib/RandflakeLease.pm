@@ -194,7 +194,7 @@ sub load_on {
         push @{ $fleet->{clients}{ $node->name } }, IPC::Run::start(
             [ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=load' ],
             '<', $fleet->{script}, '>', $file, '2>', "$file.err",
-            IPC::Run::timeout(20 * $PostgreSQL::Test::Utils::timeout_default));
+            IPC::Run::timeout(6 * $PostgreSQL::Test::Utils::timeout_default));
     }
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
