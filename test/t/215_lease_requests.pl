@@ -238,8 +238,8 @@ wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
-# If the wait for a synchronous standby is cancelled, the grant is committed, but a failover may
-# lose it. The server must notice this, even if its role turns off both the warning and the wait.
+# If an operator cancels the wait for a standby, the coordinator commits the grant, but a failover
+# may lose it. The holder must not use it, even if its role turns off the wait and the warning.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';
