@@ -49,8 +49,8 @@ tests=()
 regress_tests=("${tests[@]}")
 # The longest tests start first, so that the others run beside them.
 long=()
-for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
-    384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules; do
+for name in 142_handover 440_migrate 217_lease_hostile 232_lease_pool 320_drivers 112_clock_steps 240_lease_handover \
+    384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules 346_hostile 230_lease_model; do
     long+=("test/t/$name.pl")
 done
 GLOBIGNORE=$(IFS=:; echo "${long[*]}")

@@ -211,7 +211,7 @@ SQL
 # Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
 # times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
 # and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
-# no call in advance. The SQL makes only 200 calls of a function in a language other than C, because
+# no call in advance. The SQL makes only 50 calls of a function in a language other than C, because
 # there the language manages the memory. PostgreSQL may rebuild its caches during a loop, so the SQL
 # repeats a loop that grew, at most twice: a leak grows in each.
 sub memory_of_loops {
@@ -250,7 +250,7 @@ BEGIN
                   LATERAL (SELECT call, hostile.try(format('SELECT %s FROM generate_series(1, 1) AS i', call)) AS result
                            FROM hostile.calls(v.oid, 200, false, 'CASE WHEN i > 0 THEN %s END') AS call WHERE call !~ 'repeat|13107') AS c
              ORDER BY 1, 4, c.call ~ 'NULL' LOOP
-        times := CASE WHEN f.lanname <> 'c' THEN 200 WHEN f.fails THEN 5000 ELSE 20000 END;
+        times := CASE WHEN f.lanname <> 'c' THEN 50 WHEN f.fails THEN 5000 ELSE 20000 END;
         PERFORM hostile.repeat(f.call, times / 10, f.fails);
         FOR attempt IN 1 .. 3 LOOP
             COMMIT;
