@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the Debian packages for major versions of PostgreSQL, and tests them in bare roots.
+# Builds Debian packages for PostgreSQL's major versions, and tests them in bare root directories.
 #
 #   scripts/package_test.sh [MAJOR]...
 #

@@ -13,8 +13,8 @@
 //             server skips the number
 //   decode    the first generation that claims an identifier decrypts it
 //
-// The owner of an issued number claims the number's identifier, and no earlier generation claims
-// this identifier. So the identifier decodes to its number, and two numbers never share an
+// The generation that owns an issued number claims the number's identifier, and no generation
+// before it does. So the identifier decodes to its number, and two numbers never share an
 // identifier. If earlier generations own n seconds, servers skip on average at most n / 2^30 of a
 // generation's numbers (see ShareLeft). At the second `from`, a new generation takes over the
 // numbers of the generation before it. If no server has issued any of these numbers, all issued

@@ -338,7 +338,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
-                // The node ids did not fit, but fit now, so the server must have changed them.
+                // The call saw node ids above the limit. The server has changed them meanwhile.
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
