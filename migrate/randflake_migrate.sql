@@ -347,7 +347,7 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                       AND (t.tgisinternal OR t.tgparentid <> 0))
 $$;
 
--- Returns these columns, and the columns that inherit from them.
+-- Returns the given columns, and the columns that inherit from them.
 CREATE FUNCTION randflake_migrate.places(rels oid[], atts smallint[], OUT rel oid, OUT att smallint)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE place (rel, att) AS (

@@ -54,7 +54,7 @@ struct Window {
     Second start;
     Second end;  // exclusive
 
-    // Returns a closed window. The window after it starts at `next` or later.
+    // Returns a closed window. The next window starts at `next` or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
     // Returns the earliest start of the next window, whether this window is closed or not.

@@ -413,7 +413,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// postgres_exporter.yml does not count this as a problem, because the server makes identifiers.
+// The server still makes identifiers, so postgres_exporter.yml counts no problem.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))
