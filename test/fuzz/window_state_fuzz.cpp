@@ -1,7 +1,7 @@
 // If DecodeWindowState accepts some bytes, EncodeWindowState must produce the same bytes again.
-// After any start, a window may open only at or after the end that the file records for the
-// window's node ids. The input is a Start and a file. The fuzzer also tries the file with a
-// corrected checksum, so that DecodeWindowState does not refuse the checksum.
+// After any start, no window may open before the end that the file records for the same node ids.
+// The input is a Start and a file. The fuzzer also tries the file with a corrected checksum, so
+// that DecodeWindowState does not refuse the checksum.
 
 #include "core/window/window_state.h"
 

@@ -16,9 +16,9 @@
 // The generation that owns an issued number claims the number's identifier, and no generation
 // before it does. So the identifier decodes to its number, and two numbers never share an
 // identifier. If earlier generations own n seconds, servers skip on average at most n / 2^30 of a
-// generation's numbers (see ShareLeft). At the second `from`, a new generation takes over the
-// numbers of the generation before it. If no server has issued any of these numbers, all issued
-// identifiers keep their meaning.
+// generation's numbers (see ShareLeft). At its time `from`, a new generation takes over the numbers
+// of the generation before it. If no server has issued any of these numbers, all issued identifiers
+// keep their meaning.
 //
 // A related method, cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 // CT-RSA 2002), encrypts a result again if the result lies outside the domain. The ring skips the
