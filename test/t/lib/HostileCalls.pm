@@ -222,12 +222,11 @@ SET plan_cache_mode = force_generic_plan;
 SELECT FROM hostile.remember();
 CREATE FUNCTION hostile.repeat(call text, times integer, fails boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF fails THEN
-        call := format('BEGIN PERFORM %s; EXCEPTION WHEN OTHERS THEN END', call);
-    ELSE
-        call := format('PERFORM %s', call);
-    END IF;
-    EXECUTE format('DO $do$ BEGIN FOR i IN 1..%s LOOP %s; END LOOP; END $do$', times, call);
+    EXECUTE format('DO $do$ BEGIN FOR i IN 1..%s LOOP %s; END LOOP; END $do$', times,
+        format(CASE WHEN fails THEN 'BEGIN PERFORM %s; EXCEPTION WHEN OTHERS THEN END' ELSE 'PERFORM %s' END, call));
+EXCEPTION WHEN OTHERS THEN
+    IF fails THEN RAISE; END IF;
+    PERFORM hostile.repeat(call, times, true);  -- other calls have changed the state, so it fails now
 END $$;
 CREATE FUNCTION hostile.process_bytes() RETURNS bigint LANGUAGE sql AS $$
     SELECT (split_part(statm, ' ', 2)::bigint - split_part(statm, ' ', 3)::bigint) * 4096
