@@ -22,7 +22,7 @@ public class Recipe {
 
     public static void main(String[] arguments) throws Exception {
         var source = new org.postgresql.ds.PGSimpleDataSource();
-        source.setURL(String.format("jdbc:postgresql://%s:%s/%s?user=%s", System.getenv("PGHOST"),
+        source.setURL(String.format("jdbc:postgresql://%s:%s/%s?user=%s&currentSchema=public,randflake", System.getenv("PGHOST"),
             System.getenv("PGPORT"), System.getenv("PGDATABASE"), System.getenv("PGUSER")));
         connection = source.getConnection();
 

@@ -1,0 +1,124 @@
+#!/bin/bash
+# Takes 1,000 identifiers of each form through tools and back, and compares them.
+#
+#   bench/interchange/run.sh              all tools; writes results.csv and docs/interchange.md
+#   bench/interchange/run.sh quick KEYS   the quick tools; reads identifiers from the file KEYS, as
+#                                         keys.sql prints them, and prints results
+#   bench/interchange/run.sh page [FILE]  only writes the table into the page, or into FILE
+#   bench/interchange/run.sh one TOOL     one tool, by its label
+#
+# A line of results.csv has the tool's version, the results for bigint, 53 bits, text, text with a
+# prefix and the type, and the tool. A result is "exact", or "error" if the tool fails or refuses,
+# or how many of the identifiers come back changed without an error.
+
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/../.."
+. scripts/lib.sh
+here=$PWD/bench/interchange page=$PWD/docs/interchange.md
+. "$here/tools.sh"
+
+# Writes the table of results.csv into the page.
+write_page() {
+    local work
+    work=$(mktemp)
+    awk -F, -v results="$here/results.csv" '
+        function cell(result) {
+            return result == "exact" || result == "error" ? result : "**silently changed**: " result
+        }
+        /^<!-- end -->/ { inside = 0 }
+        !inside
+        /^<!-- table -->/ {
+            inside = 1
+            print "| tool | version | bigint | 53 bits | text | text with a prefix | the type |"
+            print "|---|---|---|---|---|---|---|"
+            while ((getline <results) > 0) {
+                name = $7
+                for (i = 8; i <= NF; i++)
+                    name = name "," $i
+                printf "| %s | %s |", name, $1
+                for (i = 2; i <= 6; i++)
+                    printf " %s |", cell($i)
+                print ""
+            }
+        }' "$page" >"$work"
+    cat "$work" >"$page"
+    rm "$work"
+}
+
+make_keys() {
+    local user
+    user=$(server_user)
+    PATH=$("$PG_CONFIG" --bindir):$PATH
+    chown "$user" "$work"
+    as_user "$user" "$(command -v initdb)" -D "$work/data" -U bench -A trust >/dev/null
+    cat >>"$work/data/postgresql.conf" <<END
+listen_addresses = ''
+unix_socket_directories = '$work'
+shared_preload_libraries = 'randflake'
+randflake.node_id = 0
+randflake.secret = '00112233445566778899aabbccddeeff'
+END
+    as_user "$user" "$(command -v pg_ctl)" -D "$work/data" -l "$work/log" -w start >/dev/null
+    psql -Xq -h "$work" -U bench -d postgres -c 'CREATE EXTENSION randflake_type CASCADE'
+    psql -XAtq -F, -v ON_ERROR_STOP=1 -h "$work" -U bench -d postgres -f "$here/keys.sql" >"$work/keys"
+    as_user "$user" "$(command -v pg_ctl)" -D "$work/data" -m immediate stop >/dev/null
+}
+
+# trip SCRIPT FORM ROWS: takes a form's last ROWS identifiers through the script. Sets `result`.
+trip() {
+    local csv json scratch status=0 quote=
+    scratch=$(mktemp -d -p "$work") csv=$scratch/csv json=$scratch/json
+    tail -n "$3" "$work/keys" | cut -d, -f "$2" >"$scratch/sent"
+    [ "$2" -le 2 ] || quote='"'
+    { echo id; cat "$scratch/sent"; } >"$csv"
+    sed "s/.*/$quote&$quote/" "$scratch/sent" | paste -sd, | sed 's/.*/[&]/' >"$json"
+    (set -e; eval "$1") >"$scratch/back" 2>"$scratch/errors" </dev/null || status=$?
+    result=$(paste -d '\n' "$scratch/sent" <(tr -d '\r"' <"$scratch/back" | head -n "$3") |
+        awk 'NR % 2 { x = $0; next } (x "") != ($0 "") { n++ } END { print n ? n : "exact" }')
+    [ $status -eq 0 ] || result=error
+    [ -z "$only" ] || [ "$result" = exact ] || head -n 3 "$scratch/errors"
+    [ -z "$only" ] || paste "$scratch/sent" "$scratch/back" | awk -F '\t' '($1 "") != ($2 "")' | head -n 4 || true
+}
+
+# tool LABEL VERSION SCRIPT: takes each form through the tool, and prints the line of results.csv.
+tool() {
+    local i line result
+    [[ -z $only || $only = "$1" ]] || return 0
+    line=$(eval "$2" | head -n 1 | grep -oE '[0-9]+(\.[0-9A-Za-z]+)+' | head -n 1)
+    for i in 1 2 3 4 5; do
+        trip "$3" $i 1000
+        # A tool that refuses extremes may still change the others.
+        [ "$result" != error ] || trip "$3" $i 980
+        line+=,$result
+    done
+    echo "$line,$1"
+}
+
+mode=${1-} only=''
+[ "$mode" != one ] || only=$2
+if [ "$mode" = page ]; then
+    page=${2-$page}
+    write_page
+    exit
+fi
+work=$(mktemp -d)
+chmod 755 "$work"
+trap 'rm -rf "$work"' EXIT
+if [ "$mode" = quick ]; then
+    cp "$2" "$work/keys"
+else
+    find_postgresql
+    make_keys
+    . "$here/packages.sh"
+    PATH=/usr/bin:$PATH # Debian's Python has pandas
+fi
+if [ "$mode" = quick ]; then
+    quick
+elif [ -n "$only" ]; then
+    quick
+    slow
+else
+    { quick; slow; } >"$work/results"
+    cp "$work/results" "$here/results.csv"
+    write_page
+fi
