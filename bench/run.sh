@@ -24,14 +24,14 @@ all_suites="calls instructions secrets backends inserts keys copy coordinator ma
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
-copy_rows=1000000 fleet=1000 grants=1000
+copy_rows=1000000 cold_rows=2000000 cold_megabytes=64 fleet=1000 grants=1000
 suites='' quick='' publish=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
         quick=1 repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1 copy_repetitions=3
         seconds=1 traced_rows=20000 keys_rows=200000
-        copy_rows=200000 fleet=200 grants=500
+        copy_rows=200000 cold_rows=100000 cold_megabytes=2 fleet=200 grants=500
         ;;
     --publish) publish=1 ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;

@@ -11,6 +11,8 @@ SELECT i, 'bench', 'bench', lpad(i::text, 32, '0')::uuid, int4range(first, first
 FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now),
      (SELECT row_number() OVER (), place.* FROM ($3) AS place) AS lease (i, first, count);
 SELECT FROM setval('randflake_lease_lease_id_seq', $1), randflake_lease_configure();
+DELETE FROM randflake_lease_hold;
+UPDATE randflake_lease_pool SET high_water = 0;
 VACUUM ANALYZE randflake_lease, randflake_lease_chunk;
 CHECKPOINT;
 END

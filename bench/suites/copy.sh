@@ -17,12 +17,15 @@ suite_copy() {
     sql -q -c 'DROP TABLE copy_rows'
 }
 
-# copy_into SUITE REPETITION CASE KEY: reads lines "label|column type and default". The first line
-# is the baseline. For each line it prints SQL, which fills a table and returns samples.
+# copy_into SUITE REPETITION CASE KEY: reads lines "label|column type and default|options", of which
+# the first is the baseline. For each line it prints SQL, which fills a table and returns samples.
 copy_into() {
-    local label column base=
-    while IFS='|' read -r label column; do
+    local label column options order base=
+    while IFS='|' read -r label column options order; do
+        [ -z "$order" ] || continue # COPY cannot order
         : "${base:=$label}"
+        echo 'RESET ALL;'
+        sed 's/ *-c \([^ ]*\)=\([^ ]*\)/SET \1 = '"'\2'"';\n/g' <<<"$options"
         cat <<END
 SET client_min_messages = warning;
 DROP TABLE IF EXISTS copy_rows;

@@ -2,10 +2,11 @@
 # Measures pgbench, which inserts one row in each transaction into a table with a primary key.
 
 suite_inserts() {
-    local clients=8 repetition label column commit
+    local clients=8 repetition label column options commit
     for repetition in $(seq 1 "$insert_repetitions"); do
         for commit in on off; do
-            while IFS='|' read -r label column; do
+            while IFS='|' read -r label column options; do
+                [ -z "$options" ] || continue # options only concern statements of many rows
                 sql -q -c 'DROP TABLE IF EXISTS insert_rows' \
                     -c "CREATE TABLE insert_rows (id $column PRIMARY KEY, payload integer)" \
                     -c CHECKPOINT 2>/dev/null

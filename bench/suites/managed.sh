@@ -3,6 +3,7 @@
 
 suite_managed() {
     local rows=100000
+    make -s managed
     { echo 'BEGIN;'; cat managed/randflake.sql; echo "COMMIT; SELECT randflake.randflake_configure(NULL, 1);"; } | sql -q
     time_queries managed $rows 'gen_random_uuid()' <<END
 gen_random_uuid()|SELECT count(gen_random_uuid()) FROM generate_series(1, $rows)
