@@ -37,6 +37,14 @@ CREATE TYPE randflake (
 );
 COMMENT ON TYPE randflake IS
 'an identifier that is stored in time order and shown encrypted; USAGE is the privilege to make a value from an identifier or a time';
+-- PostgreSQL 17 and later make the array type a member of the extension. Before, postgres_fdw ships
+-- no expression with an array of the type, such as IN, unless this statement makes it a member.
+DO $$
+BEGIN
+    IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000 THEN
+        ALTER EXTENSION randflake_type ADD TYPE @extschema@.randflake[];
+    END IF;
+END $$;
 
 CREATE FUNCTION randflake_next_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_copy_support' LANGUAGE C STRICT;
@@ -57,9 +65,12 @@ COMMENT ON FUNCTION randflake_cast_support(internal) IS
 'planner support: the cast of a constant to type randflake is a constant';
 REVOKE ALL ON FUNCTION randflake_cast_support(internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
+-- PostgreSQL passes a cast's function the type modifier, and whether the cast is explicit.
+CREATE FUNCTION randflake_from_bigint(id bigint, modifier integer DEFAULT -1, explicit boolean DEFAULT true)
+RETURNS randflake
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
-COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
+COMMENT ON FUNCTION randflake_from_bigint(bigint, integer, boolean) IS
+'the same identifier, stored in the order of time; an assignment refuses numbers below 2^32';
 
 CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
@@ -78,9 +89,10 @@ AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_text(randflake, text) IS 'the text form of an identifier after a prefix and _';
 
-CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
-COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';
-CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer) AS ASSIGNMENT;
+CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint, integer, boolean) AS ASSIGNMENT;
+COMMENT ON CAST (bigint AS randflake) IS
+'the same identifier, stored in the order of time; an assignment refuses numbers below 2^32';
+CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer);
 COMMENT ON CAST (integer AS randflake) IS 'the identifier with this number';
 CREATE CAST (randflake AS bigint) WITH FUNCTION randflake_to_bigint(randflake) AS ASSIGNMENT;
 COMMENT ON CAST (randflake AS bigint) IS 'the same identifier as bigint, in no order';
@@ -205,6 +217,10 @@ SELECT @extschema@.randflake_type_created();
 DROP FUNCTION randflake_type_created();
 
 -- Comparison: stored values compare as bigint
+--
+-- The operators are in pg_catalog. pg_dump prints IS DISTINCT FROM, NULLIF, CASE, USING and NATURAL
+-- JOIN without the operator's schema, and a restore has an empty search_path. With operators in any
+-- other schema, a restore would lose views, indexes and even tables.
 
 CREATE FUNCTION randflake_rangesel(internal, oid, internal, integer) RETURNS double precision
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -215,56 +231,56 @@ REVOKE ALL ON FUNCTION randflake_rangesel(internal, oid, internal, integer) FROM
 CREATE FUNCTION randflake_eq(randflake, randflake) RETURNS boolean
 AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_eq(randflake, randflake) IS 'implementation of = operator';
-CREATE OPERATOR = (
+CREATE OPERATOR pg_catalog.= (
     FUNCTION = randflake_eq, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+    COMMUTATOR = OPERATOR(pg_catalog.=), NEGATOR = OPERATOR(pg_catalog.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
-COMMENT ON OPERATOR = (randflake, randflake) IS 'equal';
+COMMENT ON OPERATOR pg_catalog.= (randflake, randflake) IS 'equal';
 
 CREATE FUNCTION randflake_ne(randflake, randflake) RETURNS boolean
 AS 'int8ne' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_ne(randflake, randflake) IS 'implementation of <> operator';
-CREATE OPERATOR <> (
+CREATE OPERATOR pg_catalog.<> (
     FUNCTION = randflake_ne, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=), RESTRICT = neqsel, JOIN = neqjoinsel
 );
-COMMENT ON OPERATOR <> (randflake, randflake) IS 'not equal';
+COMMENT ON OPERATOR pg_catalog.<> (randflake, randflake) IS 'not equal';
 
 CREATE FUNCTION randflake_lt(randflake, randflake) RETURNS boolean
 AS 'int8lt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_lt(randflake, randflake) IS 'implementation of < operator';
-CREATE OPERATOR < (
+CREATE OPERATOR pg_catalog.< (
     FUNCTION = randflake_lt, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = randflake_rangesel, JOIN = scalarltjoinsel
+    COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = randflake_rangesel, JOIN = scalarltjoinsel
 );
-COMMENT ON OPERATOR < (randflake, randflake) IS 'less than, in the order of time';
+COMMENT ON OPERATOR pg_catalog.< (randflake, randflake) IS 'less than, in the order of time';
 
 CREATE FUNCTION randflake_le(randflake, randflake) RETURNS boolean
 AS 'int8le' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_le(randflake, randflake) IS 'implementation of <= operator';
-CREATE OPERATOR <= (
+CREATE OPERATOR pg_catalog.<= (
     FUNCTION = randflake_le, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = randflake_rangesel, JOIN = scalarlejoinsel
+    COMMUTATOR = OPERATOR(pg_catalog.>=), NEGATOR = OPERATOR(pg_catalog.>), RESTRICT = randflake_rangesel, JOIN = scalarlejoinsel
 );
-COMMENT ON OPERATOR <= (randflake, randflake) IS 'less than or equal, in the order of time';
+COMMENT ON OPERATOR pg_catalog.<= (randflake, randflake) IS 'less than or equal, in the order of time';
 
 CREATE FUNCTION randflake_gt(randflake, randflake) RETURNS boolean
 AS 'int8gt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_gt(randflake, randflake) IS 'implementation of > operator';
-CREATE OPERATOR > (
+CREATE OPERATOR pg_catalog.> (
     FUNCTION = randflake_gt, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = randflake_rangesel, JOIN = scalargtjoinsel
+    COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=), RESTRICT = randflake_rangesel, JOIN = scalargtjoinsel
 );
-COMMENT ON OPERATOR > (randflake, randflake) IS 'greater than, in the order of time';
+COMMENT ON OPERATOR pg_catalog.> (randflake, randflake) IS 'greater than, in the order of time';
 
 CREATE FUNCTION randflake_ge(randflake, randflake) RETURNS boolean
 AS 'int8ge' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_ge(randflake, randflake) IS 'implementation of >= operator';
-CREATE OPERATOR >= (
+CREATE OPERATOR pg_catalog.>= (
     FUNCTION = randflake_ge, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = randflake_rangesel, JOIN = scalargejoinsel
+    COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<), RESTRICT = randflake_rangesel, JOIN = scalargejoinsel
 );
-COMMENT ON OPERATOR >= (randflake, randflake) IS 'greater than or equal, in the order of time';
+COMMENT ON OPERATOR pg_catalog.>= (randflake, randflake) IS 'greater than or equal, in the order of time';
 
 CREATE FUNCTION randflake_cmp(randflake, randflake) RETURNS integer
 AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -284,7 +300,7 @@ REVOKE ALL ON FUNCTION randflake_equalimage(oid) FROM PUBLIC;
 CREATE OPERATOR FAMILY randflake_ops USING btree;
 COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
-    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 randflake_cmp(randflake, randflake),
     FUNCTION 2 randflake_sortsupport(internal),
     FUNCTION 4 randflake_equalimage(oid);
@@ -301,7 +317,7 @@ COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a s
 CREATE OPERATOR FAMILY randflake_ops USING hash;
 COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING hash FAMILY randflake_ops AS
-    OPERATOR 1 =,
+    OPERATOR 1 pg_catalog.=,
     FUNCTION 1 randflake_hash(randflake),
     FUNCTION 2 randflake_hash_extended(randflake, bigint);
 COMMENT ON OPERATOR CLASS randflake_ops USING hash IS 'equality of type randflake';
@@ -309,7 +325,7 @@ COMMENT ON OPERATOR CLASS randflake_ops USING hash IS 'equality of type randflak
 CREATE OPERATOR FAMILY randflake_minmax_ops USING brin;
 COMMENT ON OPERATOR FAMILY randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
 CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin FAMILY randflake_minmax_ops AS
-    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
@@ -319,7 +335,7 @@ COMMENT ON OPERATOR CLASS randflake_minmax_ops USING brin IS 'smallest and large
 CREATE OPERATOR FAMILY randflake_minmax_multi_ops USING brin;
 COMMENT ON OPERATOR FAMILY randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
 CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin FAMILY randflake_minmax_multi_ops AS
-    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
@@ -331,7 +347,7 @@ COMMENT ON OPERATOR CLASS randflake_minmax_multi_ops USING brin IS 'ranges of ty
 CREATE OPERATOR FAMILY randflake_bloom_ops USING brin;
 COMMENT ON OPERATOR FAMILY randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
 CREATE OPERATOR CLASS randflake_bloom_ops FOR TYPE randflake USING brin FAMILY randflake_bloom_ops AS
-    OPERATOR 1 =,
+    OPERATOR 1 pg_catalog.=,
     FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
@@ -350,12 +366,12 @@ COMMENT ON FUNCTION randflake_smaller(randflake, randflake) IS 'the earlier of t
 
 CREATE AGGREGATE max(randflake) (
     SFUNC = randflake_larger, STYPE = randflake, COMBINEFUNC = randflake_larger,
-    SORTOP = >, PARALLEL = SAFE
+    SORTOP = OPERATOR(pg_catalog.>), PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(randflake) IS 'largest identifier, in the order of time';
 
 CREATE AGGREGATE min(randflake) (
     SFUNC = randflake_smaller, STYPE = randflake, COMBINEFUNC = randflake_smaller,
-    SORTOP = <, PARALLEL = SAFE
+    SORTOP = OPERATOR(pg_catalog.<), PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(randflake) IS 'smallest identifier, in the order of time';

@@ -9,6 +9,7 @@
 set -eu
 case ${1-} in *[!0-9.]*) echo "pgtle.sh: not a version: $1" >&2; exit 2 ;; esac
 cd "$(dirname "$0")"
+[ -e randflake.sql ] || { echo 'pgtle.sh: run "make managed" first, which makes randflake.sql' >&2; exit 1; }
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" ../randflake.control)
 # shellcheck disable=SC2016 # dollar quotes
 quote='$_randflake_managed_$'

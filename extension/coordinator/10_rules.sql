@@ -1,0 +1,88 @@
+-- This script qualifies every name that could be overloaded. randflake--1.0.sql gives the reason.
+-- Another role could create a function with the same name and an extra argument that has a default.
+-- Then PostgreSQL would refuse each call as ambiguous. So each internal function's first argument
+-- has a type that no other role may use.
+
+CREATE TYPE randflake_lease_internal AS ENUM ();
+COMMENT ON TYPE randflake_lease_internal IS
+'not for users: the first argument of functions that the coordinator''s functions call';
+REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
+
+-- A lease is a rectangle: node ids x seconds. Three things keep leases apart: the exclusion
+-- constraint, the high-water mark for leases that the table lacks, and the lists of secrets. The
+-- section "Leased node ids" of docs/design.md explains them. The coordinator's clock may step back.
+-- So the coordinator does not renew a lease if a later lease had some of the node ids, or if the
+-- lease may have ended before the mark. After a takeover, the mark includes twice max_clock_skew,
+-- because this coordinator's clock may be behind the former one's. Leases stay apart on two
+-- conditions: the former coordinator grants no more leases, and the operator sets never_leased and
+-- nothing_lost only if they are true.
+--
+-- Locks. A role can keep a transaction open after a grant. A commit holds its locks until the
+-- commit has reached the disk and the standby. So a grant or renewal must not lock out other roles:
+--
+-- - Pool: a grant or a renewal locks the table in mode ROW SHARE, which does not conflict with
+--   itself. Changes of the pool (randflake_lease_configure, purge, a change of secrets, and the
+--   first grant) lock the table in mode EXCLUSIVE. So once a request holds the lock, secrets,
+--   limits and the mark stay the same until this request commits. A session never waits much longer
+--   than 20 seconds for this lock.
+-- - Role: a grant locks the role's row in randflake_lease_role. So the grants of a role commit one
+--   after another, and the coordinator can count them.
+-- - Node ids: a grant locks the rows of randflake_lease_chunk that contain its node ids. It also
+--   locks the ended leases that it collects, and the chunks of these leases. It skips locked rows.
+-- - Lease: a renewal locks the lease's row. If another transaction has locked the row, the renewal
+--   fails with an error, which the server does not treat as a refusal.
+--
+-- Two transactions cannot grant the same node ids, because both need the row of the same chunk.
+-- Once a grant has the lock, it reads the leases again under a new snapshot. A holder whose clock
+-- is behind may renew a lease that, according to the coordinator's clock, has already ended. This
+-- renewal locks the row of the lease, and so does a grant of the node ids. The exclusion constraint
+-- refuses any other overlap, and waits for no other transaction. A takeover needs no lock, because
+-- until the pool changes, each request computes the mark from randflake_lease_takeover. After a
+-- request has got a lock, its checks must see all earlier commits, so requests need READ COMMITTED.
+--
+-- A grant removes ended leases of its node ids. If a holder releases an unused lease, the lease's
+-- row remains, and covers only its first second. The table shows when each node id's last lease
+-- ended. The table has at most one row per node id, or two if leases differ in size.
+--
+-- Choice of node ids: leases do not move, so the free node ids can be too scattered for a request.
+-- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
+-- is in use (Robson, Journal of the ACM 18, 1971, and 21, 1974). This allocator has proven limits:
+--
+-- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
+--   other chunk has a class, which is the size of its slots: a power of two. A request is rounded
+--   up to a class, and takes a free slot in a chunk of this class, or else in an empty chunk.
+-- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to its
+--   class. Let c be the number of requested classes, and m the number of chunks. A class takes
+--   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
+--   coordinator refuses a request only if no chunk is empty and all chunks of the request's class
+--   are full. In this case, the class has at most (used - 1) / 64 chunks. So the coordinator grants
+--   every request while c * used / 64 + c - 1 < m. This inequality holds while used <= 64 * (m - c)
+--   / c. For all sizes 1 .. 64, c is 7.
+-- - While there are fewer leases than chunks, not counting leases of more than 64 node ids, each
+--   request for up to 64 node ids succeeds. Each lease lies in one chunk, so at least one chunk is
+--   empty.
+--
+-- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
+-- leases, oldest first, until the collected leases have more node ids than the grant needs. So
+-- `used` never exceeds the largest number of node ids leased at one time. These also count as in
+-- use:
+--
+-- - chunks and ended leases that are locked by open transactions
+-- - static node ids of this server
+-- - leases that cross the edges of chunks because the pool has changed
+-- - for a day after a takeover, leases that began before it and that no holder has renewed.
+--
+-- The node ids at the edges of the pool form no whole chunk. Grants take them one at a time. In a
+-- pool of fewer than 16 chunks, grants take all node ids one at a time, so transactions lock only
+-- what they lease.
+--
+-- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
+-- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
+-- node ids. Such a grant takes an empty chunk or, if there is none, another gap. If no gap is large
+-- enough, the grant fails.
+--
+-- A server names its secrets in one text, oldest first. The text begins with the fingerprint of the
+-- first secret. Each further secret adds a space, its fingerprint, "@" and its first Unix second.
+--
+-- Times are Unix seconds. A span is half-open, [start, end). The functions take and return the last
+-- second of a lease, as the Randflake libraries do.
