@@ -154,26 +154,60 @@ logs=build/test only='' passed=0 failed=0
 
 # stage NAME COMMAND...: writes the command's output to a log, and shows the log's end on failure.
 stage() {
-    local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
-    shift
-    [[ $name = *"$only"* ]] || return 0
-    printf '%s%-36s%s' "$bold" "$name" "$plain"
+    [[ $1 = *"$only"* ]] || return 0
+    printf '%s%-36s%s' "$bold" "$1" "$plain"
+    run_stage "$@"
+    report_stage "$1"
+}
+
+log_of() {
+    echo "$logs/${1//[^A-Za-z0-9+]/-}.log"
+}
+
+run_stage() {
+    local log began=$SECONDS
+    log=$(log_of "$1")
     mkdir -p "$logs" # a stage may have removed it
     (
         set -e
-        "$@"
+        [ -z "${beside_pid-}" ] || renice -n 5 $BASHPID >/dev/null
+        "${@:2}"
     ) >"$log" 2>&1
-    status=$?
-    if [ $status -eq 0 ]; then
+    echo "$? $((SECONDS - began))" >"$log.result"
+}
+
+report_stage() {
+    local log status seconds
+    log=$(log_of "$1")
+    read -r status seconds <"$log.result"
+    if [ "$status" -eq 0 ]; then
         passed=$((passed + 1))
-        printf '%spassed%s %4d s\n' "$green" "$plain" $((SECONDS - began))
+        printf '%spassed%s %4d s\n' "$green" "$plain" "$seconds"
     else
         failed=$((failed + 1))
-        printf '%sFAILED%s %4d s, exit status %d; the end of %s:\n' "$red" "$plain" \
-            $((SECONDS - began)) $status "$log"
+        printf '%sFAILED%s %4d s, exit status %d; the end of %s:\n' "$red" "$plain" "$seconds" \
+            "$status" "$log"
         tail -n 200 "$log" | sed 's/^/    /'
     fi
-    return 0
+}
+
+# beside NAME COMMAND...: starts a stage that runs beside the next stages. `meet` waits for its end.
+beside() {
+    [[ $1 = *"$only"* ]] || return 0
+    set -m # gives the stage a process group of its own, so that an interrupt can end all of it
+    run_stage "$@" &
+    set +m
+    beside_name=$1 beside_pid=$!
+    trap 'kill -TERM -- "-$beside_pid"; exit 130' INT TERM
+}
+
+meet() {
+    [ -n "${beside_pid-}" ] || return 0
+    printf '%s%-36s%s' "$bold" "$beside_name" "$plain"
+    wait "$beside_pid"
+    beside_pid=
+    trap - INT TERM
+    report_stage "$beside_name"
 }
 
 # not_run WHAT REASON: makes `finish` report a test that did not run. Stages may call not_run too.
@@ -185,6 +219,7 @@ not_run() {
 finish() {
     echo
     cat $logs/not_run 2>/dev/null
+    grep -hs '^stale seed' $logs/*.log
     printf '%s passed, %s failed\n' $passed $failed
     [ $failed -eq 0 ]
     exit

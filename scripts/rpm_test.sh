@@ -15,7 +15,8 @@ major='' defines=()
 build_rpm() {
     rm -rf build/rpm/tree
     mkdir -p build/rpm/tree/SOURCES
-    git archive --prefix="randflake-$version/" -o "build/rpm/tree/SOURCES/randflake-$version.zip" HEAD
+    make -s dist
+    cp "build/randflake-$version.zip" build/rpm/tree/SOURCES
     rpmbuild --nodeps "${defines[@]}" -ba packaging/rpm/randflake.spec
 }
 

@@ -8,6 +8,7 @@
 # NAME may include the directory and the suffix. PG_CONFIG selects the PostgreSQL installation
 # (default: pg_config in PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer:
 # eight test files run at a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
+# EXCEPT names TAP tests to leave out.
 #
 # A server refuses to run as root. As root, this script runs the tests as the user postgres, or as
 # nobody if postgres does not exist. They run in a temporary directory, which stays if a test fails.
@@ -16,6 +17,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 export LANG=C.UTF-8 # sets the encoding of the tests' databases, because tests unset LC_ALL
+export TSX_DISABLE_CACHE=1 # tsx, which drizzle-kit uses, would leave its cache in TMPDIR
 # Sets how many seconds a test or pg_ctl waits. PostgreSQL's limits, 180 and 60 seconds, are too
 # short for eight tests on a loaded machine.
 export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-600} PGCTLTIMEOUT=${PGCTLTIMEOUT:-600}
@@ -47,16 +49,17 @@ choose() {
 tests=()
 ! runs regress || choose sql .sql "$@"
 regress_tests=("${tests[@]}")
-# The longest tests start first, so that the others run beside them.
-long=()
-for name in 142_handover 440_migrate 217_lease_hostile 232_lease_pool 320_drivers 112_clock_steps 240_lease_handover \
-    384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules 346_hostile 230_lease_model; do
-    long+=("test/t/$name.pl")
-done
-GLOBIGNORE=$(IFS=:; echo "${long[*]}")
-[ $# -gt 0 ] || set -- "${long[@]}" test/t/*.pl
-unset GLOBIGNORE
-! runs tap || choose test/t .pl "$@"
+# Prints all TAP tests, the longest first. A test counts by its last duration, or else by its size.
+tap_times=$PWD/build/test/tap_times
+by_time() {
+    { cat "$tap_times" 2>/dev/null || true; echo; wc -c test/t/*.pl; } | awk -v except=" ${EXCEPT-} " '
+        NF == 0 { sizes = 1 }
+        NF && !sizes { time[$2] = $1 }
+        /\.pl$/ && sizes && !index(except, " " substr($2, 8, length($2) - 10) " ") { print ($2 in time ? time[$2] : $1), $2 }' | sort -rn | cut -d ' ' -f 2
+}
+longest_first=()
+[ $# -gt 0 ] || mapfile -t longest_first < <(by_time)
+! runs tap || choose test/t .pl "$@" "${longest_first[@]}"
 tests=("${tests[@]/#/test/t/}")
 tap_tests=("${tests[@]/%/.pl}")
 
@@ -82,6 +85,7 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
+make -s managed # no test may read the files of an earlier state
 # Copies the checkout, because pages link to its files. Copies node_modules only if a test uses it.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
@@ -108,10 +112,16 @@ if [ "$(id -u)" = 0 ]; then
         install -m "$mode" foreign/root-0640 "foreign/root-root-$mode"
     done
     export RANDFLAKE_FOREIGN_SECRETS=$work/foreign
-    as_user() { runuser -u "$user" -- "$@"; }
+    # Gives tests a /dev/shm of their own, where root may mount one. Servers leave files there.
+    private=(unshare --mount sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec "$@"' sh)
+    "${private[@]}" true 2>/dev/null || private=()
+    as_user() { "${private[@]}" runuser -u "$user" -- "$@"; }
 else
     as_user() { "$@"; }
 fi
+as_user mkdir tmp
+export TMPDIR=$work/tmp # for the tests
+find /dev/shm -type f >shm_before
 
 # --- the two kinds -----------------------------------------------------------------------------
 
@@ -160,6 +170,7 @@ run_tap() {
     if as_user env PATH="$work/initdb:$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
         TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j8 --timer} "$@" 2>&1 | tee tap.out; then
+        keep_times
         report "TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' tap.out)"
         return
     fi
@@ -170,6 +181,37 @@ run_tap() {
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
         head -n 60 || true
     sed -n '/^Test Summary Report/,$p' tap.out
+}
+
+# Keeps the tests' durations for by_time. Names the tests that exceed their budget of 60 seconds.
+keep_times() {
+    mkdir -p "${tap_times%/*}"
+    touch "$tap_times"
+    sed -nE 's/.*(test\/t\/\w+\.pl) \.+ ok +([0-9]+) ms.*/\2 \1/p' tap.out >new_times
+    awk '$1 > 60000 { printf "tempcheck: %s took %d s of its 60\n", $2, $1 / 1000 }' new_times
+    cat "$tap_times" new_times | awk '{ time[$2] = $1 } END { for (name in time) print time[name], name }' >all_times
+    cp all_times "$tap_times"
+}
+
+# Fails if the tests have left processes, or files in the temporary directory. Only names files in
+# /dev/shm, because other programs of this user may have made them.
+check_remains() {
+    local process
+    find /dev/shm -type f -user "${user:-$(id -un)}" 2>/dev/null | grep -vxFf shm_before >left_shm || true
+    [ ! -s left_shm ] || report "$(wc -l <left_shm) new files in /dev/shm"
+    for _ in {1..10}; do # a process may still be about to end
+        {
+            find tmp -mindepth 1
+            for process in /proc/[0-9]*; do
+                [[ $(readlink "$process/cwd") != "$work"* || ${process#/proc/} = "$$" ]] || tr '\0' ' ' <"$process/cmdline" | cut -c -200
+            done
+        } >left 2>/dev/null || true
+        [ -s left ] || return 0
+        sleep 1
+    done
+    report "tests have LEFT $(wc -l <left) files or processes"
+    touch failed
+    head -n 20 left
 }
 
 # Prints the end of each failed test's log, and the errors in its servers' logs.
@@ -205,6 +247,7 @@ else
     run_regress
 fi
 
+[ -e failed ] || check_remains
 echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(paste -sd ';' summary | sed 's/;/; /g')"
 if [ -e failed ]; then
     echo "tempcheck: everything is left in $work"

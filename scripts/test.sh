@@ -6,8 +6,8 @@
 #   scripts/test.sh release      all of that, and stages for a release; takes hours
 #   scripts/test.sh unit         only the stages whose name contains "unit"
 #
-# Each line with "stage", "long" or "last" below names a stage and its command. The output of a
-# stage goes to build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the
+# Each line with "stage", "beside", "long" or "last" below names a stage and its command. A stage's
+# output goes to build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the
 # PostgreSQL installation. The default is the newest one on the machine.
 
 set -uo pipefail
@@ -43,19 +43,23 @@ free_tag() {
 }
 
 shell_scripts() {
-    shellcheck -x -S warning scripts/*.sh scripts/apps/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
+    shellcheck -x -S warning scripts/*.sh scripts/apps/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh bench/interchange/*.sh .ci/run debian/tests/installcheck
 }
 
 # Checks that the tables and charts in the pages match bench/results.
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
-    cp README.md docs/performance.md "$copy"
+    cp README.md docs/performance.md docs/interchange.md docs/snowflake.md "$copy"
     bench/tables.sh bench/results "$copy/README.md"
     bench/tables.sh bench/results "$copy/performance.md"
     bench/plot.sh bench/results "$copy/charts"
+    bench/peers.sh table "$copy/snowflake.md"
+    bench/interchange/run.sh page "$copy/interchange.md"
+    diff docs/interchange.md "$copy/interchange.md"
     diff README.md "$copy/README.md"
     diff docs/performance.md "$copy/performance.md"
+    diff docs/snowflake.md "$copy/snowflake.md"
     diff -r docs/charts "$copy/charts"
 }
 
@@ -65,6 +69,12 @@ unit_tests() {
 
 # The sanitized and emulated stages skip these tests, which are slow and find nothing new there.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
+
+# Runs 500,000 random schedules of the simulated fleet. Records the seed of a schedule that fails.
+unit_tests_many_schedules() {
+    RANDFLAKE_FIRST_SEED=$(od -An -v -N6 -tu8 /dev/urandom | tr -d ' ') RANDFLAKE_SCHEDULES=56000 \
+        RANDFLAKE_RECORD=1 unit_tests FILTER='FleetSimulation.*'
+}
 
 unit_tests_sanitized() {
     unit_tests SANITIZE=address,undefined FILTER='-Feistel.*' EXCEPT="$simulations"
@@ -93,8 +103,22 @@ server_tests() {
     # scripts/test_tools.sh has installed the drivers, so a test fails if its driver is missing. If
     # npm reached no registry, tests of Node.js are skipped.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
-    RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
+    EXCEPT=$(changed || echo "$other_language_tests") RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
+
+# Returns whether the checkout differs in what the second quickstart and the programs of other
+# languages test: from the branch main, or from the last commit on main. Without history, or with
+# the argument `all`, returns true.
+changed() {
+    local base paths=(README.md Makefile 'docs/drivers*' docs/environments.md scripts test/js test/recipes
+        'test/t/*driver*' test/t/220_lease_js.pl test/t/lib)
+    [ -z "$asked" ] && [ -d test/js/node_modules ] || return 0
+    base=$(git merge-base HEAD main 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null) || return 0
+    [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse -q --verify HEAD^) || return 0
+    ! git diff --quiet "$base" -- "${paths[@]}" ||
+        [ -n "$(git ls-files --others --exclude-standard -- "${paths[@]}")" ]
+}
+other_language_tests='220_lease_js 320_drivers'
 
 no_registry=build/no_npm_registry
 other_languages() {
@@ -106,6 +130,11 @@ other_languages() {
 built_drivers() {
     scripts/test_tools.sh built
     RANDFLAKE_DRIVERS=built scripts/tempcheck.sh tap 324_drivers_built
+}
+
+server_tests_of_many_rounds() {
+    RANDFLAKE_ROUNDS=15 scripts/tempcheck.sh tap 100_crash 142_handover 207_lease_outlives \
+        232_lease_pool 240_lease_handover 346_hostile 432_managed_numbers
 }
 
 coverage() {
@@ -152,11 +181,11 @@ vector_paths() {
     done
 }
 
-# Starts the quickstart twice, as a new user may do, and stops it.
+# Starts the quickstart, and a second time as a new user may do, and stops it.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
-    scripts/quickstart.sh
+    ! changed || scripts/quickstart.sh
     scripts/quickstart.sh stop
     [ ! -e quickstart ]
 }
@@ -194,7 +223,7 @@ archives() {
 
 asked=${1:-}
 if [[ ! $asked =~ ^(|all|release)$ ]]; then
-    mapfile -t stages < <(sed -nE 's/^ *(stage|long|last|\$with_clang) "([^"]*)".*/\2/p' scripts/test.sh)
+    mapfile -t stages < <(sed -nE 's/^[^#]*(stage|beside|long|last|\$with_clang) "([^"]*)".*/\2/p' scripts/test.sh)
     [[ $(printf '%s\n' "${stages[@]}") = *"$asked"* ]] || none_such stage "$asked" "${stages[@]}"
 fi
 headline "randflake: ${asked:-what every change must pass}"
@@ -210,30 +239,39 @@ last "release: tag is free" free_tag
 # The results depend on the versions of these tools, so the stages need Debian 12's versions.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
-    stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*
+    with_lint=1
     long "lint, static analysis" make lint
     with_clang=long # its warnings were reviewed
 else
     not_run "format, lint" "That takes clang-format and clang-tidy 14, of Debian 12."
-    with_clang=stage
+    with_clang=stage with_lint=
 fi
 stage "shell scripts" shell_scripts
 stage "versions" scripts/check_versions.sh
 stage "tables and charts of benchmarks" benchmarks_published
 $with_clang "build with clang++, -Werror" build CXX=clang++ COPT=-O0
 stage "build with g++, -Werror" build
+stage "install" build_and_install
+stage "quickstart" quickstart
+if changed; then
+    stage "server tests: other languages" other_languages
+else
+    not_run "second quickstart, tests $other_language_tests" "What they test has not changed."
+fi
+# The server tests mostly wait, so other stages run beside them.
+beside "server tests" server_tests
+[ -z "$with_lint" ] || stage "lint" make lint TIDY_CHECKS=-clang-analyzer-* TIDY_ROOMS=1
 stage "unit tests" unit_tests
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
 stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
-stage "install" build_and_install
-stage "quickstart, twice" quickstart
-stage "server tests: other languages" other_languages
-stage "server tests" server_tests
+meet
 long "server tests: drivers that are built" built_drivers
+long "server tests, many rounds" server_tests_of_many_rounds
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
 long "server tests, sanitizers" sanitized server_tests_of_sanitizers
+long "unit tests, 500,000 schedules" unit_tests_many_schedules
 long "unit tests, valgrind" unit_tests_valgrind
 long "unit tests, aarch64 and s390x" unit_tests_emulated
 long "quickstart, closed checkout" quickstart_elsewhere
@@ -242,6 +280,7 @@ long "Debian package" as_root scripts/package_test.sh 15
 long "RPM package" scripts/rpm_test.sh
 last "archives" archives
 last "both commands on bare Debian" as_root scripts/bare_test.sh
+last "snapshots of file systems" as_root scripts/snapshot_test.sh
 last "whole matrix" as_root scripts/matrix.sh
 last "packages of all majors" as_root scripts/package_test.sh
 last "tree is still clean" clean_tree

@@ -29,8 +29,10 @@ install_program() {
 packages=(
     python3-psycopg2 python3-psycopg python3-asyncpg python3-sqlalchemy python3-django python3-djangorestframework
     libpostgresql-jdbc-java golang-go
-    ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache
+    ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
+    python3-pyqt5.qtsql libqt5sql5-psql
     buildah
+    jq gawk mawk sqlite3 datamash
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
 # The tests also accept Node.js or Java installed without Debian's packages.

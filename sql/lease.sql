@@ -11,9 +11,13 @@ GRANT SELECT ON coordinator_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
+CREATE OR REPLACE FUNCTION randflake_lease_started(own randflake_lease_internal) RETURNS bigint LANGUAGE sql STABLE
+AS $$ SELECT 1740000000::bigint $$;
+
 CREATE PROCEDURE made_at(second bigint) LANGUAGE sql AS $$
     SELECT setval('randflake_lease_takeover',
-                  (1750000000 + second) << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
+                  (1750000000 + second) << 31
+                  | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
 $$;
 CREATE PROCEDURE clock_shows(second bigint) LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
@@ -88,6 +92,7 @@ VALUES (repeat('x', %s), run(9), secrets('a'), '[%s,302)', '[%s,1750000060)')$$,
 FROM (VALUES (256, 301, 1750000059), (257, 301, 1750000050), (1, 302, 1750000050), (1, 301, 1750000060), (1, 301, 1750000000))
     AS v (length, nodes, start);
 DELETE FROM randflake_lease WHERE incarnation = run(9);
+CALL made_at(-10000); -- as if no row had been lost
 
 \echo '-- Arguments'
 SELECT error_of(format('SELECT randflake_lease_%s', call)) COLLATE "C" AS error, count(*)
@@ -307,6 +312,11 @@ DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
+\echo '-- Announcements of a role that is gone'
+INSERT INTO randflake_lease_announcement (role, server, holder, origin, nodes, fingerprint, announced_at)
+VALUES ('regress_gone', '00000000-0000-0000-0000-000000000001', 'x', 'x', '[5,6)', repeat('a', 16), clock_timestamp());
+SELECT * FROM randflake_lease_announce('y', '00000000-0000-0000-0000-000000000002', 'y', 5, 1, repeat('a', 16), true);
+SELECT role = SESSION_USER AS own FROM randflake_lease_announcement;
 DROP PROCEDURE made_at(bigint), clock_shows(bigint);
 DROP FUNCTION acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);

@@ -113,7 +113,7 @@ CREATE VIEW call_next AS SELECT overloads.randflake_next() IS NOT NULL AS made;
 CREATE VIEW call_functions AS
 SELECT overloads.randflake_generate() IS NOT NULL AS made, (overloads.randflake_decode(1)).node_id IS NOT NULL AS decoded,
        overloads.randflake_shard(1, 4) AS shard,
-       overloads.randflake_lower('2030-01-01') OPERATOR(overloads.<) overloads.randflake_lower('2030-01-02') AS compares;
+       overloads.randflake_lower('2030-01-01') OPERATOR(pg_catalog.<) overloads.randflake_lower('2030-01-02') AS compares;
 
 SET ROLE regress_randflake_hostile;
 CREATE TEMP TABLE attempt AS
@@ -150,7 +150,8 @@ SELECT randflake_bind_secret();
 \set VERBOSITY default
 \echo '-- A resolved call does what it should, whichever function it calls.'
 DELETE FROM randflake_lease_hold;
-UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal);
+UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal),
+    takeover = (SELECT last_value FROM randflake_lease_takeover WHERE is_called);
 SELECT * FROM public.call_configure;
 SELECT first_node_id, node_count FROM public.leased;
 SELECT * FROM public.call_renew;

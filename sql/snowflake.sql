@@ -10,12 +10,32 @@ SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
 SELECT generated_at, node_id >> 5 AS worker, node_id & 31 AS process, sequence
 FROM snowflake_decode(175928847299117063, 'discord');
 
-\echo '-- From pgEdge''s documentation, which shows their time, node and count'
-SELECT id, d.generated_at = shown AS same_time, node_id, sequence
-FROM (VALUES (136169504773242881, timestamptz '2024-01-11 13:08:59.845-05'),
-             (135824181823537153, '2024-01-10 14:16:48.438-05'),
-             (135824609030176769, '2024-01-10 14:18:30.292-05')) AS example (id, shown),
-     snowflake_decode(id, 'time=41:1ms, sequence=12, node=10, epoch=2023-01-01') AS d;
+\echo '-- Made by other generators, which showed time, node and count. Each ran in November 2026, and'
+\echo '-- Baidu''s under a clock in March 2024. Instagram''s function stands in its engineers'' article.'
+SELECT generator, bool_and(d = (at, node, count)) AS right
+FROM (VALUES
+    ('@sapphire/snowflake 3.5.5, TwitterSnowflake', 'twitter', 2126704580794168796,
+     timestamptz '2026-11-28 15:47:38.978', 23 << 5 | 11, 1500),
+    ('@sapphire/snowflake 3.5.5, TwitterSnowflake', 'twitter', 2126704580806753207, '2026-11-28 15:47:38.981', 747, 2999),
+    ('@sapphire/snowflake 3.5.5, DiscordSnowflake', 'discord', 1576263311407627191, '2026-11-28 15:47:38.995', 747, 2999),
+    ('insta5.next_id(), PostgreSQL 15.20', 'instagram', 4040464396709795838, '2026-11-28 15:48:31.908', 5, 1022),
+    ('insta5.next_id(), PostgreSQL 15.20', 'instagram', 4040464396709795839, '2026-11-28 15:48:31.908', 5, 1023),
+    ('sony/sonyflake 1.3.0', 'sonyflake', 648189886908338740, '2026-11-28 15:47:59.56', 4660, 44),
+    ('sony/sonyflake/v2 2.2.0', 'time=39:10ms, sequence=8, node=16, epoch=2025-01-01', 100984210372432436,
+     '2026-11-28 15:47:59.87', 4660, 44),
+    ('npm sonyflake 1.1.2, epoch: Date.UTC(2025, 0, 1)', 'time=39:1ms, sequence=8, node=16, epoch=2025-01-01',
+     1009842106296046132, '2026-11-28 15:48:00.025', 4660, 2),
+    ('baidu/uid-generator 2fcbc13, built-in epoch', 'baidu', 8439466428570648775, '2024-03-01 12:00:00', 345678, 199),
+    ('baidu/uid-generator 2fcbc13, epochStr in UTC', 'time=28:1s, node=22, sequence=13, epoch=2016-05-20',
+     8438476868105650375, '2024-03-01 12:00:00', 345678, 199),
+    ('pgEdge snowflake 2.6.0', 'time=41:1ms, node=10, sequence=12, epoch=2023-01-01', 517365630012997637,
+     '2026-11-28 15:46:18.383', 700, 5),
+    ('pgEdge snowflake 2.6.0', 'time=41:1ms, node=10, sequence=12, epoch=2023-01-01', 517365630038164480,
+     '2026-11-28 15:46:18.389', 700, 1024),
+    ('pgEdge snowflake 1.1', 'time=41:1ms, sequence=12, node=10, epoch=2023-01-01', 517365645310957244,
+     '2026-11-28 15:46:22.031', 700, 5)) AS made (generator, layout, id, at, node, count),
+     snowflake_decode(id, layout) AS d
+GROUP BY generator ORDER BY generator COLLATE "C";
 
 \echo '-- Numbers that JSON preserves: up to 2^53 - 1'
 SELECT * FROM snowflake_decode(9007199254740991, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');

@@ -45,7 +45,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
                            found.write.mark != 0 && found.stop.nodes.Covers(start.nodes)));
     for (const Lease& lease : found.leases)
         Check(!Resumes(found, start, lease) ||
-              (plan.finding == Finding::kOwn && start.locked && lease.id > 0 &&
+              (plan.finding == Finding::kOwn && lease.id > 0 &&
                lease.nodes.count == start.leased_nodes && lease.end <= kMaxEnd));
 
     WindowState next = plan.state;
@@ -89,7 +89,6 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.marked = found.write.mark ^ (other >> 5 & 1);
-    start.locked = (other >> 7 & 1) != 0;
     start.leased_nodes = start.nodes.count;
     start.postmaster = found.write.postmaster;
     start.now_ms = {INT64_MAX};

@@ -18,9 +18,7 @@ sub secret_file {
     my ($content, $mode) = @_;
     my $path = $node->data_dir . '/secret';
     unlink $path;
-    open my $file, '>', $path or die "could not write $path: $!";
-    print $file $content;
-    close $file or die "could not write $path: $!";
+    write_private_file($path, $content);
     chmod $mode // 0600, $path;
     return $path;
 }
@@ -41,6 +39,8 @@ refused({ node_count => 'many' }, qr/FATAL:.*"randflake\.node_count": "many"/,
 my $beyond = qr/FATAL:.*"randflake\.node_id" and "randflake\.node_count" reach beyond/;
 refused({ node_id => 131071, node_count => 2 }, $beyond, 'node range beyond the end by one');
 refused({ max_wait => 'soon' }, qr/FATAL:.*"randflake\.max_wait": "soon"/, 'max_wait is no time');
+refused({ sort_loads => 'perhaps' }, qr/FATAL:.*"randflake\.sort_loads": "perhaps"/,
+    'sort_loads is no boolean');
 refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
     'max_clock_skew is negative');
 refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
@@ -143,7 +143,7 @@ sub reloads {
     $node->reload;
     $node->poll_query_until('postgres',
         "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
-      or die 'the reload did not come';
+      or give_up('the reload did not come');
     is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), $problem, "$name: problem");
     my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;
     is(scalar @logged, $warnings, "$name: warnings");

@@ -92,11 +92,11 @@ SKIP: {
     ok(-f "$out$_", "  $_ is in /out") for map { "$installed/extension/$_" } @extensions;
 
     SKIP: {
+        my $home = PostgreSQL::Test::Utils::tempdir();
+        local @ENV{qw(HOME TMPDIR XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, $home, 'vfs', 'chroot');
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        my $home = PostgreSQL::Test::Utils::tempdir();
-        local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";
         $build =~ s/^buildah/$buildah/;
         ok(!system("($build) >image.log 2>&1"), 'the image is built') or diag(slurp_file('image.log'));

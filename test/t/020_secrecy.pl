@@ -82,9 +82,7 @@ for my $form ('setting', 'file') {
             return;
         }
         configure($node, node_id => 1, secret_file => $file);
-        unlink $file;
-        append_to_file($file, $value);
-        chmod 0600, $file;
+        write_private_file($file, $value);
     };
     $set->($secret);
     unlink $node->logfile;

@@ -11,7 +11,7 @@ use RandflakeHistory;
 use RandflakeWindowFile;
 use Time::HiRes qw(sleep time);
 
-my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 8;
 my $epoch = 1730000000;
 
 # Four clients share two node ids, and use up the sequence numbers of each second, beginning with 0.

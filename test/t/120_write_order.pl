@@ -63,7 +63,7 @@ sub wait_at_gate {
     my ($what) = @_;
     my $line = ($what =~ s/\./ /r) . ' waits';
     wait_until { slurp_file("$watch/log", $closed_at) =~ /^\d+ \Q$line\E$/m }
-      or die "no process is at the gate $what";
+      or give_up("no process is at the gate $what");
 }
 
 sub generates {
@@ -191,7 +191,7 @@ for my $case (
     $node->wait_for_log(qr/could not extend|LOG:  could not \Q$action\E/, $log_start);
     wait_until_received(@clients) for 1 .. 3;
     let_window_end();
-    wait_until { slurp_file($clients[0]{errors}) =~ /ERROR.*ERROR/s } or die 'the client gets no error';
+    wait_until { slurp_file($clients[0]{errors}) =~ /ERROR.*ERROR/s } or give_up('the client gets no error');
     my $era = $history->add_era(end_clients($node, @clients));
     is("$era->{first} $era->{last}", join(' ', ($end - 1) x 2),
         "$name: the window is used to its old end, also after the failure");

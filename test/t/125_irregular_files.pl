@@ -176,7 +176,21 @@ $holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
 ok( $holder->poll_query_until('postgres', q{SELECT problem LIKE '%"randflake/window.new" is not a regular file%' FROM randflake_status}),
     'a server with leased node ids says so, too');
 take_away($holder->data_dir . '/randflake/window.new');
-ok($holder->poll_query_until('postgres', 'SELECT problem IS NULL FROM randflake_status'), '  and goes on');
+my $ends = 'leases of this server will not survive a crash of its postmaster: Could not open';
+sub has_problem { $holder->poll_query_until('postgres', "SELECT coalesce(problem, '') LIKE '$_[0]' FROM randflake_status") }
+ok(has_problem(qq{$ends "randflake/window.new": "randflake/window.new" is not a regular file.}),
+    '  goes on, and says that it could not make its file of identity');
+$holder->restart;
+ok(has_problem(''), '  not after a restart');
+$holder->stop;
+unlink $marker = run_marker_path($holder) or die;
+mkdir $marker or die;    # cannot be removed like a file, as if another user had made it
+my $log = -s $holder->logfile;
+$holder->start;
+ok(has_problem(qq{$ends "$marker": Is a directory.}), 'a server with leased node ids names a marker that it may not use');
+like(slurp_file($holder->logfile, $log), qr/LOG:  leases of this server.*\n.*DETAIL:  Could not open "\Q$marker\E"/, '  in its log too');
+$holder->safe_psql('postgres', q{SET randflake.max_wait = '1min'; SELECT randflake_generate()});
+rmdir $marker or die;
 put('a FIFO', $holder->data_dir . '/randflake/window.new');
 $holder->stop('fast');
 pass('  and stops');

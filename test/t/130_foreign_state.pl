@@ -31,7 +31,7 @@ sub warnings_since {
     my ($node, $position) = @_;
     my @warnings;
     for (split /^(?=\d{4}-)/m, slurp_file($node->logfile, $position)) {
-        next if /cannot generate 53-bit identifiers/;    # of these node ids, at each start
+        next if /cannot generate 53-bit identifiers|listening on Unix socket|background worker/;    # at each start
         push @warnings, [$1] if /(?:WARNING|LOG):  (.*randflake.*)/;
         push @{ $warnings[-1] }, $1 if @warnings && /(?:DETAIL|HINT):  (.*)/;
     }
@@ -93,12 +93,20 @@ my $copied = [
       . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
+# A copy may get the inode of a file that was deleted. Its time of birth, in nanoseconds, differs.
+sub checks_identity {
+    my ($inode, $born, $fraction) = split ' ', `stat -c '%i %W %w' '@{[ $node->data_dir ]}/randflake/identity'` =~ s/ \S+ [\d:]+\.(\d+) .*/ $1/r;
+    my $window = read_window($node);
+    is("$window->{inode} $window->{birth}", "$inode $born$fraction", 'the state names the inode and the birth of the file identity');
+}
+
 # A new directory may be a copy, so the server holds off there. It logs no warning.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my $era = generate($node, 'first use');
 cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the start');
+checks_identity();
 $node->stop;
 configure($node, %settings, node_id => 100, node_count => 4);
 
@@ -158,7 +166,7 @@ holds_off(
     [
         'the window file of randflake was written by another database system',
         'It has system identifier ' . ($own ^ 1) . ", this server $own.",
-        'Make sure that no other server generates with the node ids of this one.'
+        'Make sure that the server it came from does not generate with the node ids of this one.'
           . ' Then let a superuser run randflake_acknowledge_copy().'
     ]);
 

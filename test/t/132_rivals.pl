@@ -55,6 +55,34 @@ generate($two);
 is(problem_of($one), by_machine(postmaster_of($two)), 'spare ranges count');
 $two->stop;
 
+# --- a machine that hides them -------------------------------------------------------------------
+
+# Servers that cannot claim their node ids generate, and say that they find no other server.
+my $fault = PostgreSQL::Test::Utils::tempdir() . '/fault';
+for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
+    map { [ $_->[0], qq{Could not open shared memory object "\\S+": $_->[1]\\.} ] }
+    [ 28, 'No space left on device' ], [ 30, 'Read-only file system' ], [ 13, 'Permission denied' ])
+{
+    my ($what, $why) = @$_;
+    append_to_file($fault, $what);
+    my $from = -s $two->logfile;
+    {
+        local ($ENV{FOREIGN_CLAIM}, $ENV{LD_PRELOAD}) = ($fault, preload_library('foreign_claim.c'));
+        $two->start;
+    }
+    generate($two);
+    like(problem_of($two), qr/^a second server of this machine with the same node ids would go unnoticed: $why$/, "fault $what: a server that generates says so");
+    like(slurp_file($two->logfile, $from), qr/WARNING:  a second server of this machine .* unnoticed\n.*DETAIL:  $why\n.*HINT:  .*\/dev\/shm/, '  and logs it');
+    is(problem_of($one), '', '  and the other one sees nothing');
+    unlink $fault;
+    my $before_crash = -s $two->logfile;
+    kill 'KILL', wait_until { $two->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'}) };
+    $two->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $before_crash);
+    generate($two);
+    is(problem_of($two), by_machine(postmaster_of($one)), '  until it claims them at a restart');
+    $two->stop;
+}
+
 # --- a former primary ----------------------------------------------------------------------------
 
 # Removes this machine's file of claims, so that running servers no longer see each other.
@@ -87,19 +115,25 @@ has_logged($standby, 0, qr/WARNING:  $message\n.*DETAIL:  "primary_conninfo" nam
 generate($standby);
 is(problem_of($standby), $by_upstream, '  and shows it');
 
+# Reloads the server twice, and waits each time until its worker has asked the server in
+# primary_conninfo. When the worker asks the second time, it has handled the first answer.
+sub asks {
+    my ($server, $asked) = @_;
+    $server->append_conf('postgresql.conf', "primary_conninfo = '" . $asked->connstr . "'");
+    for (1, 2) {
+        my $from = -s $asked->logfile;
+        $server->reload;
+        has_logged($asked, $from, qr/received replication command: SHOW randflake.spare_node_ranges/, $asked->name . ' is asked');
+    }
+}
+asks($standby, $primary);
+is($standby->safe_psql('postgres', 'SELECT copy_found_at IS NOT NULL FROM randflake_status'), 't', '  and stays a copy beside its original');
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# Reloads the standby twice, and waits each time until its worker has asked the server in
-# primary_conninfo. When the worker asks the second time, it has handled the first answer.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
-    $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");
-    for (1, 2) {
-        my $from = -s $answers->logfile;
-        $standby->reload;
-        has_logged($answers, $from, qr/received replication command: SHOW randflake.spare_node_ranges/, "$test_name is asked");
-    }
-    is(problem_of($standby), $problem, '  ' . ($problem ? 'and is a rival' : 'and is no rival'));
+    asks($standby, $answers);
+    is(problem_of($standby), $problem, "$test_name " . ($problem ? 'and is a rival' : 'and is no rival'));
 }
 my $follower = PostgreSQL::Test::Cluster->new('follower');
 $follower->init_from_backup($primary, 'backup', has_streaming => 1);
@@ -122,6 +156,63 @@ $primary->restart;
 upstream_is($primary, '', 'the former primary with other node ids');
 $_->stop for $follower, $two, $primary, $standby;
 
+# --- copies, and what became of their original ----------------------------------------------------
+
+my $copy_of = q{SELECT coalesce(problem ~ '^this data directory is a copy', false), copy_found_at IS NOT NULL FROM randflake_status};
+my $alpha = start_server('alpha', init => [ allows_streaming => 1 ], settings => { node_id => 20, spare_node_ranges => 3, secret => $secret },
+    conf => "log_replication_commands = on\n");
+generate($alpha);
+$alpha->backup('backup');
+my %copy = map {
+    my $copy = PostgreSQL::Test::Cluster->new($_);
+    $copy->init_from_backup($alpha, 'backup', has_streaming => $_ ne 'gamma');
+    ($_ => $copy)
+} qw(beta other gamma);
+my ($beta, $other, $gamma) = @copy{qw(beta other gamma)};
+
+# A copy with other node ids than its original repeats nothing. It does not forget those.
+configure($gamma, node_id => 24, secret => $secret);
+for my $start (1, 2) {
+    $gamma->start;
+    is($gamma->safe_psql('postgres', $copy_of), 'f|f', "a copy with other node ids, start $start: no problem");
+    generate($gamma);
+    is($gamma->safe_psql('postgres', $copy_of), 'f|f', '  nor after the first identifier');
+    $gamma->stop;
+}
+like(slurp_file($gamma->logfile), qr/LOG:  the window file of randflake was copied from another.*\n.*\n.*HINT:  The server it came from had other node ids/, '  which the log says');
+configure($gamma, node_id => 23, secret => $secret);
+$gamma->start;
+is($gamma->safe_psql('postgres', 'SELECT copy_found_at IS NOT NULL FROM randflake_status'), 't', '  under a spare node id of the original, it is one');
+$gamma->stop;
+
+# A promoted standby is a copy until its original follows it.
+$beta->start;
+$other->start;
+leave_machine($alpha);
+$alpha->stop;
+$beta->promote;
+generate($beta);
+is($beta->safe_psql('postgres', $copy_of), 't|t', 'a promoted standby is a copy while its original is away');
+$other->append_conf('postgresql.conf', "primary_conninfo = '" . $beta->connstr . " application_name=other'");
+$other->reload;
+$beta->wait_for_catchup($other, 'replay', $beta->lsn('insert'));
+asks($beta, $other);
+is($beta->safe_psql('postgres', $copy_of), 't|t', '  while another standby of its timeline follows it');
+$alpha->set_standby_mode;
+$alpha->start;
+asks($beta, $alpha);
+is($beta->safe_psql('postgres', $copy_of), 't|t', '  while its original is a standby on another timeline');
+$alpha->append_conf('postgresql.conf', "primary_conninfo = '" . $beta->connstr . " application_name=alpha'");
+$alpha->reload;
+$beta->wait_for_catchup($alpha, 'replay', $beta->lsn('insert'));
+asks($beta, $alpha);
+ok($beta->poll_query_until('postgres', $copy_of, 'f|f'), '  and no longer when its original follows it');
+has_logged($beta, 0, qr/LOG:  the original of this data directory follows this server/, '  which it logs');
+$beta->restart;
+generate($beta);
+is($beta->safe_psql('postgres', $copy_of), 'f|f', '  also after a restart');
+$_->stop for $alpha, $other, $beta;
+
 # --- a common coordinator ------------------------------------------------------------------------
 
 my $coordinator = start_server('coordinator', extensions => ['randflake_coordinator'],
@@ -130,7 +221,8 @@ my $announce = 'randflake_lease_announce(text, uuid, text, integer, integer, tex
 $coordinator->safe_psql('postgres', <<"SQL");
 CREATE ROLE announcer LOGIN; CREATE ROLE other LOGIN; GRANT EXECUTE ON FUNCTION $announce TO announcer, other;
 SQL
-my $in_registry = qq{$message: The coordinator of "randflake.registry" knows both. $both};
+my $announced = q{A role has announced the other server to the coordinator of "randflake.registry". Before you believe it, see who in the table "randflake_lease_announcement" there.};
+my $in_registry = qq{$message: $announced $both};
 my $leased = qq{$message: The coordinator of "randflake.registry" has leased them. $both};
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
@@ -141,7 +233,7 @@ sub announces {
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
     $node->reload;
     my $holder = $node->name;
-    $coordinator->poll_query_until('postgres', <<"SQL") or die "$holder is not heard of";
+    $coordinator->poll_query_until('postgres', <<"SQL") or give_up("$holder is not heard of");
 SELECT count(*) = 1 FROM randflake_lease_announcement WHERE announced_at > '$before' AND holder = '$holder'
 SQL
     ok($node->poll_query_until('postgres', q{SELECT coalesce(problem, '') FROM randflake_status}, $problem), $test_name)
@@ -161,7 +253,7 @@ configure($one, %static, node_id => 200, node_count => 9, registry => "$registry
 $one->start;
 announces($one, $in_registry, 'one finds another, which has announced by another role');
 announces($two, $in_registry, '  and is found by it');
-like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
+like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  \Q$announced/, '  which logs it');
 
 # Changes the origin in the server's row, as if another server of this name had announced itself.
 $coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
@@ -202,8 +294,8 @@ for (1 .. 3) {
     my $hung = postmaster_of($coordinator);
     kill 'STOP', $hung;
     $two->restart;
-    wait_until { `ps -ww -eo args=` =~ /^\S+ two: randflake rival worker asking the coordinator/m } or die 'it asks nothing';
-    $two->poll_query_until('postgres', q{SELECT wait_event IS NOT NULL FROM pg_stat_activity WHERE backend_type = 'randflake rival worker'}) or die;
+    wait_until { `ps -ww -eo args=` =~ /^\S+ two: randflake rival worker asking the coordinator/m } or give_up('it asks nothing');
+    $two->poll_query_until('postgres', q{SELECT wait_event IS NOT NULL FROM pg_stat_activity WHERE backend_type = 'randflake rival worker'}) or give_up("not seen in time");
     my $began = time;
     $two->stop;
     $took = time - $began;

@@ -99,7 +99,7 @@ is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 $b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;
 $b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')
-  or die 'the standby still receives';
+  or give_up('the standby still receives');
 store($a, 1000);
 use_until_crash($a);
 $b->promote;
@@ -166,14 +166,14 @@ my $segment = $e->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_l
 $e->safe_psql('postgres', 'SELECT pg_switch_wal()');
 $e->poll_query_until('postgres',
     "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
-  or die 'nothing is archived';
+  or give_up('nothing is archived');
 use_until_crash($e);
 my $f = PostgreSQL::Test::Cluster->new('f');
 $f->init_from_backup($e, 'base', has_restoring => 1, standby => 0);
 $f->append_conf('postgresql.conf',
     "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
 $f->start;
-$f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+$f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or give_up('recovery does not end');
 is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
     'point-in-time recovery: back in time');
 sleep $skew + 1;    # A hold-off from the end of recovery would be over.

@@ -31,6 +31,15 @@ my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
 
+# A statement stops in the middle of a sorted run, and goes on when its lease has ended.
+my $turn = $missed[0]->background_psql('postgres');
+$turn->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
+my $load = do {
+    local $ENV{PGOPTIONS} = '-c randflake.sort_loads=on';
+    start_session($missed[0], 'SELECT randflake_generate() FROM generate_series(1, 3000) AS i WHERE i <> 2000 OR pg_advisory_xact_lock(1) IS NOT NULL');
+};
+$missed[0]->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or give_up('no load stops');
+
 my $lease = status_of($known[0], 'lease_id');
 my @workers = map { lease_worker_of($_) } @known, @missed;
 kill 'STOP', @workers;
@@ -58,6 +67,12 @@ load_on($fleet, $newcomer);
 kill 'CONT', @workers;
 is(status_of($newcomer, 'first_node_id'), $missed_node,
     'failover: the node id of a lost lease is granted again');
+$turn->quit;
+my @sorted = split /\n/, (finish_session($load))[0];
+is( $second->safe_psql('postgres', "SELECT randflake_generated_at($sorted[1999]) < to_timestamp($start), $sorted[1999] > $sorted[1998]"),
+    't|t', 'failover: a run outlives its lease');
+push @{ $fleet->{files} }, [ $missed[0]->name, PostgreSQL::Test::Utils::tempdir_short() . '/sorted' ];
+append_to_file($fleet->{files}[-1][1], join '', map { "$_\n" } @sorted);
 wait_for_status($_, 'now() < window_end') for @missed;
 is( $second->safe_psql('postgres', 'SELECT high_water > 0 FROM randflake_lease_pool'),
     't', 'failover: the high-water mark is raised');
@@ -89,7 +104,7 @@ sub holds_off {
 }
 
 my $nothing_lost = 'SELECT randflake_lease_configure(nothing_lost => true)';
-my $not_promoted = { message => qr/^this coordinator did not take over by a promotion$/ };
+my $not_promoted = { message => qr/^this coordinator did not take over by a start or a promotion of its server$/ };
 my $primary = start_coordinator($fleet, 'primary');
 $primary->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 3600, secrets => repeat($$a$$, 16))');
 my $last = granted($primary);

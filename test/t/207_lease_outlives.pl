@@ -118,7 +118,7 @@ for (1 .. 3) {
 goes_on('restarts without a call');
 
 load_on($fleet, $holder);
-for (1 .. $ENV{RANDFLAKE_ROUNDS} // 10) {
+for (1 .. $ENV{RANDFLAKE_ROUNDS} // 4) {
     crash_backend($holder);
     wait_for_lease($holder);
     end_load($fleet, $holder);
@@ -128,11 +128,12 @@ goes_on('sessions are killed in a row');
 end_load($fleet, $holder);
 
 $coordinator->start;
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
 my $end = $coordinator->safe_psql('postgres', "SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
 $holder->stop('immediate');
 $holder->start;
 $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) > $end FROM randflake_leases WHERE lease_id = $lease")
-  or die 'the lease is not renewed';
+  or give_up('the lease is not renewed');
 goes_on('renewed at once');
 
 my $stopped = postmaster_of($coordinator);
@@ -140,8 +141,12 @@ kill 'STOP', $stopped or die;
 $holder->reload;
 my $worker = lease_worker_of($holder);
 my $asking;
-wait_until { ($asking) = `ps -ww -o pid=,args= --ppid $worker` =~ /^\s*(\d+).*asking the coordinator/m } or die 'it asks nothing';
+wait_until { ($asking) = `ps -ww -o pid=,args= --ppid $worker` =~ /^\s*(\d+).*asking the coordinator/m } or give_up('it asks nothing');
 my $log = -s $holder->logfile;
+my $locks = sub { grep { (readlink // '') =~ m{/dev/shm/randflake\.} } glob "/proc/$_[0]/fd/*" };
+is(scalar $locks->($worker), 1, 'a child of the postmaster has the lock');
+wait_until { !$locks->($asking) };
+ok(readlink "/proc/$asking/exe", '  but not the process that asks the coordinator, which still runs');
 kill 'KILL', $worker;
 wait_until_gone($asking);
 pass('the process that asks ends with the lease worker');
@@ -209,6 +214,38 @@ isnt(lease_of($standby), $lease, 'promoted after a crash, in one postmaster: und
 end_load($fleet, $standby);
 $standby->stop;
 
+# A standby that was made before its primary had leases has no file `identity`.
+my $early = PostgreSQL::Test::Cluster->new('early');
+$early->init_from_backup($holder, 'standby', has_streaming => 1);
+PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $early->data_dir . '/randflake');
+configure($early, leasing($fleet, $coordinator, node_count => 2));
+$early->start;
+$early->promote;
+wait_for_lease($early);
+my $own = lease_of($early);
+crash_server($early);
+$early->start;
+wait_for_lease($early);
+is(lease_of($early), $own, 'a promoted standby goes on after the first crash of its postmaster');
+$early->stop;
+
+# A program that a session started keeps the logger alive, and with it the lock.
+my $logging = start_holder($fleet, 'logging', $coordinator, conf => "logging_collector = on\n");
+my $pid_of = PostgreSQL::Test::Utils::tempdir_short() . '/pid';
+$logging->safe_psql('postgres', "COPY (SELECT WHERE false) TO PROGRAM 'sleep 1000 >/dev/null & echo \$! >$pid_of'");
+my ($program) = split /\n/, slurp_file($pid_of);
+sub lock_problem { return status_of($logging, q{coalesce(substring(problem, 'Could not lock.*'), 'none')}) }
+is(lock_problem(), 'none', 'a server with its lock has no problem');
+$logging->stop('immediate');
+$logging->start;
+wait_for_lease($logging);    # without a lease, this is the problem
+like(lock_problem(), qr{^Could not lock "/dev/shm/randflake\.\w+": another process holds it\.$}, 'a lock that a former postmaster left is named');
+kill 'KILL', $program or die;
+$logging->restart;
+wait_for_lease($logging);
+is(lock_problem(), 'none', '  until the process has ended and the server starts again');
+$logging->stop;
+
 # An orphan of the killed postmaster holds the lock, and may continue with the lease. To let
 # PostgreSQL start, the test removes postmaster.pid and the shared memory that it names.
 my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
@@ -217,7 +254,7 @@ COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
       WHERE (SELECT count(*) FROM generate_series(i, i + 100000)) > 0) TO '$written'
 SQL
 push @{ $fleet->{files} }, [ 'holder', $written ];
-my $orphan = wait_until { $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%FROM generate_series(1, 300)%' AND pid <> pg_backend_pid()") } or die;
+my $orphan = wait_until { $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%FROM generate_series(1, 300)%' AND pid <> pg_backend_pid()") } or give_up("not seen in time");
 kill 'STOP', $orphan or die;
 my @others = grep { $_ != $orphan } RandflakeHistory::kill_postmaster($holder);
 wait_until_gone(@others);
@@ -237,7 +274,7 @@ $holder->start;
 wait_for_lease($holder);
 $lease = lease_of($holder);
 
-# A hard-linked copy has the server's identity, marker and state, but not the server's lock.
+# A hard-linked copy has the server's identity, marker and state, but not the marker's lock.
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;

@@ -213,7 +213,7 @@ my $granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM ran
 $holder->start;
 $coordinator->poll_query_until('postgres',
     "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted")
-  or die 'no lease was granted';
+  or give_up('no lease was granted');
 told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't',
     'answer to an acquisition lost: no lease');
@@ -230,7 +230,7 @@ my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHER
 $proxy->set_mode('cut');
 wait_for_status($holder, q{lease_error ~ 'could not renew'});
 my $end = status_of($holder, 'extract(epoch FROM window_end)');
-$coordinator->poll_query_until('postgres', "SELECT $known_end > $end") or die 'not renewed';
+$coordinator->poll_query_until('postgres', "SELECT $known_end > $end") or give_up('not renewed');
 is(status_of($holder, 'extract(epoch FROM window_end)'), $end,
     'answer to a renewal lost: the window keeps its end');
 $proxy->set_mode('pass');
@@ -253,7 +253,7 @@ $granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randfl
 
 sub cancel_wait {
     my ($function) = @_;
-    $coordinator->poll_query_until('postgres', <<"SQL") or die 'nobody waits for a standby';
+    $coordinator->poll_query_until('postgres', <<"SQL") or give_up('nobody waits for a standby');
 SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 WHERE wait_event = 'SyncRep' AND query ~ '$function'
 SQL

@@ -21,6 +21,12 @@ SET test.clock = 0;
 CREATE EXTENSION randflake_coordinator;
 CREATE OR REPLACE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.identity') $$;
+CREATE OR REPLACE FUNCTION randflake_lease_started(own randflake_lease_internal) RETURNS bigint LANGUAGE sql STABLE
+AS $$ SELECT substring(current_setting('test.identity') FROM '@(\d+)')::bigint $$;
+-- test/t/206_lease_lost_rows.pl tests what triggers note.
+ALTER TABLE randflake_lease DISABLE TRIGGER randflake_lease_deleted;
+ALTER TABLE randflake_lease_pool DISABLE TRIGGER randflake_lease_deleted, DISABLE TRIGGER randflake_lease_replaced;
+CREATE OR REPLACE FUNCTION randflake_lease_guarded(own randflake_lease_internal) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true';
 CREATE OR REPLACE FUNCTION randflake_coordinator_static_nodes(own randflake_lease_internal, OUT first_node_id integer, OUT node_count integer)
 LANGUAGE sql STABLE AS $$ SELECT lower(nodes), upper(nodes) - lower(nodes) FROM (SELECT current_setting('test.static')::int4range AS nodes) AS s $$;
 CREATE OR REPLACE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range LANGUAGE sql STABLE
@@ -50,7 +56,7 @@ SQL
 my $directory = PostgreSQL::Test::Utils::tempdir;
 my $unit = "$FindBin::Bin/../unit";
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
-    "-I$unit", "-I$FindBin::Bin/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
+    "-I$unit", "-I$unit/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp", "$unit/../../src/core/window/window_state.cpp");
 my ($traces, $steps) = (150, 200);
 PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
     "{ $directory/lease_trace 1 $traces $steps && $directory/lease_trace orders; } >$directory/traces");
@@ -113,7 +119,7 @@ CREATE PROCEDURE restore(from_place bigint) LANGUAGE sql AS $$
     INSERT INTO randflake_lease_pool
     SELECT p.* FROM saved, unnest(pool) AS p WHERE place = from_place;
     INSERT INTO randflake_lease_hold
-    SELECT cause, since, longest, widest FROM saved, unnest(holds) WHERE place = from_place;
+    SELECT h.* FROM saved, unnest(holds) AS h WHERE place = from_place;
     INSERT INTO randflake_lease OVERRIDING SYSTEM VALUE
     SELECT l.* FROM saved, unnest(leases) AS l WHERE place = from_place;
     SELECT setval('randflake_lease_lease_id_seq', next_lease, next_is_called)
@@ -266,7 +272,9 @@ sub change_function {
     my $definition = $session->query_safe(
         "SELECT pg_get_functiondef('randflake_lease_$function'::@{[ $function =~ /\(/ ? 'regprocedure' : 'regproc' ]})");
     my $changed = $definition;
-    my $count = $changed =~ s/\Q$piece\E/$replacement/g;
+    # A piece may go over lines.
+    my $pattern = join '\s+', map { quotemeta =~ s/\\\((?=.)/\\(\\s*/gr } split /\s+/, $piece, -1;
+    my $count = $changed =~ s/$pattern/$replacement/g;
     die "randflake_lease_$function has this $count times: $piece" if $count != 1;
     $session->query_safe("$changed;");
     return "$definition;";
@@ -276,51 +284,50 @@ my @changes = (
     # Each entry contains a function, a piece of its code, and replacements for this piece. A number
     # after a replacement names the trace that the test replays first.
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
-    [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
-    [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))}, \5 ],
-    [ 'acquire', 'UPDATE @extschema@.randflake_lease_pool p SET secrets = randflake_lease_acquire.secrets WHERE p.secrets IS NULL;', '' ],
-    [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, 0, 'object_not_in_prerequisite_state'},
-        q{known, now - 1, 'object_not_in_prerequisite_state'}, q{known, now + 1, 'object_not_in_prerequisite_state'} ],
-    [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1', 'NULL) - 1' ],
+    [ 'require_request', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'open_pool', 'coalesce(pool.secrets, randflake_lease_open_pool.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_open_pool.secrets, ' ', 1))}, \5 ],
+    [ 'open_pool', 'UPDATE @extschema@.randflake_lease_pool p SET secrets = randflake_lease_open_pool.secrets WHERE p.secrets IS NULL;', '' ],
+    [ 'require_time', q{pool.secrets, now, 'object_not_in_prerequisite_state'}, q{pool.secrets, 0, 'object_not_in_prerequisite_state'},
+        q{pool.secrets, now - 1, 'object_not_in_prerequisite_state'}, q{pool.secrets, now + 1, 'object_not_in_prerequisite_state'} ],
+    [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, pool.secrets)) - 1', 'NULL) - 1' ],
     [ 'acquire', "            randflake_lease_acquire.secrets)\n", "            NULL)\n" ],
-    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', \3 ],
-    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', \66 ],
-    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', \6 ],
-    [ 'acquire', 'counted.minute <> now / 60', 'false', \11, 'true' ],
-    [ 'acquire', 'counted.grants >= pool.max_grants_per_role', 'counted.grants > pool.max_grants_per_role' ],
-    [ 'acquire', 'SET minute = now / 60, grants', 'SET grants' ],
-    [ 'acquire', 'grants = counted.grants + 1 WHERE r.role = SESSION_USER', 'grants = counted.grants + 1', \1 ],
-    [ 'acquire', 'pool.max_nodes_per_role < 131072', 'pool.max_nodes_per_role < 5', \5 ],
-    [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'false',
-        'randflake_lease_acquire.nodes > pool.max_nodes_per_role', \5, 'had + randflake_lease_acquire.nodes >= pool.max_nodes_per_role' ],
-    [ 'acquire', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)', \5 ],
-    [ 'acquire', 'l.role = SESSION_USER AND upper(l.span) > now', 'upper(l.span) > now' ],
-    [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'lower(l.span) <= now', 'upper(l.span) > now', \30,
+    [ 'open_pool', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', \3 ],
+    [ 'require_time', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', \66 ],
+    [ 'require_time', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', \6 ],
+    [ 'require_share', 'counted.minute <> now / 60', 'false', \11, 'true' ],
+    [ 'require_share', 'counted.grants >= pool.max_grants_per_role', 'counted.grants > pool.max_grants_per_role' ],
+    [ 'require_share', 'SET minute = now / 60, grants', 'SET grants' ],
+    [ 'require_share', 'grants = counted.grants + 1 WHERE r.role = SESSION_USER', 'grants = counted.grants + 1', \1 ],
+    [ 'require_share', 'pool.max_nodes_per_role < 131072', 'pool.max_nodes_per_role < 5', \5 ],
+    [ 'require_share', 'had + wanted > pool.max_nodes_per_role', 'false',
+        'wanted > pool.max_nodes_per_role', \5, 'had + wanted >= pool.max_nodes_per_role' ],
+    [ 'require_share', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)', \5 ],
+    [ 'require_share', 'l.role = SESSION_USER AND upper(l.span) > now', 'upper(l.span) > now' ],
+    [ 'require_share', 'upper(l.span) > now AND lower(l.span) <= now', 'lower(l.span) <= now', 'upper(l.span) > now', \30,
         'upper(l.span) >= now AND lower(l.span) <= now', \146 ],
     [ 'find', 'start >= lower(pool) AND chosen <@ pool', 'start < 131072' ],
     [ 'find', 'NOT chosen && static_nodes', 'true' ],
-    [ 'acquire', 'now < pool.high_water', 'false', \3, 'now <= pool.high_water' ],
+    [ 'require_time', 'now < pool.high_water', 'false', \3, 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
     [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,', \2 ],
-    [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
+    [ 'acquire', 'int8range(lease_start, lease_end + 1),', 'int8range(lease_start, lease_end),' ],
     [ 'acquire', 'AS found;', 'AS found; first_node_id := upper(pool.nodes);' ],
 
-    [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN', \146 ],
     [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
     [ 'renew', 'AND l.released_at IS NULL', '', \5 ],
-    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false', \16 ],
+    [ 'require_renewable', 'NOT lease.nodes <@ pool.nodes', 'false', \16 ],
     [ 'renew', 'AND l.role = SESSION_USER', '' ],
     [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', \62 ],
-    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false', \18 ],
-    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN',
+    [ 'require_renewable', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false', \18 ],
+    [ 'require_renewable', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN',
         'greatest(expected_end + 1, upper(lease.span)) >= latest THEN', 'expected_end + 1 > latest THEN', 'upper(lease.span) > latest THEN' ],
     [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,',
         'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
-    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '', \1, 'expected_end < now AND', \26,
+    [ 'require_renewable', 'expected_end < now + pool.max_clock_skew AND', '', \1, 'expected_end < now AND', \26,
         'expected_end <= now + pool.max_clock_skew AND', \55 ],
-    [ 'renew', '(expected_end < now OR', '(expected_end <= now OR', '(' ],
-    [ 'renew', ' OR expected_end < pool.high_water - 1', '', \26 ],
-    [ 'renew', 'pool.high_water - 1', 'pool.high_water', \132 ],
+    [ 'require_renewable', '(expected_end < now OR', '(expected_end <= now OR', '(' ],
+    [ 'require_renewable', ' OR expected_end < pool.high_water - 1', '', \26 ],
+    [ 'require_renewable', 'pool.high_water - 1', 'pool.high_water', \132 ],
     [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
     [ 'renew', 'upper(lease.span), now', 'now' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration', 'now + pool.max_duration' ],
@@ -351,13 +358,13 @@ my @changes = (
     [ 'forget', 'newest - 1', 'newest' ],
     [ 'forget', 'IF purged > 0 THEN', 'IF false THEN' ],
 
-    [ 'configure', 'count NOT BETWEEN 1 AND 131072 - greatest(first, 0)', 'false', \14 ],
+    [ 'require_settings', 'count NOT BETWEEN 1 AND 131072 - greatest(first, 0)', 'false', \14 ],
     [ 'configure', 'upper(pool.nodes) - greatest(first, -1))', 'upper(pool.nodes) - lower(pool.nodes))', \33 ],
-    [ 'configure', 'duration NOT BETWEEN 1 AND 86400', 'duration NOT BETWEEN 1 AND 86401', \6 ],
-    [ 'configure', 'skew NOT BETWEEN 0 AND 3600', 'skew NOT BETWEEN 0 AND 3601', \11 ],
-    [ 'configure', 'never_leased AND (SELECT', 'false AND (SELECT' ],
-    [ 'configure', '(SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq)', 'EXISTS (SELECT FROM @extschema@.randflake_lease)', \5 ],
-    [ 'configure', 'nothing_lost AND NOT EXISTS', 'false AND NOT EXISTS', \33 ],
+    [ 'require_settings', 'duration NOT BETWEEN 1 AND 86400', 'duration NOT BETWEEN 1 AND 86401', \6 ],
+    [ 'require_settings', 'skew NOT BETWEEN 0 AND 3600', 'skew NOT BETWEEN 0 AND 3601', \11 ],
+    [ 'require_statements', 'never_leased AND (SELECT', 'false AND (SELECT' ],
+    [ 'require_statements', '(SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq)', 'EXISTS (SELECT FROM @extschema@.randflake_lease)', \5 ],
+    [ 'require_statements', 'nothing_lost AND NOT EXISTS', 'false AND NOT EXISTS', \33 ],
     [ 'configure', 'IF shut AND NOT pool.closed THEN', 'IF false THEN' ],
     [ 'configure', 'NULL::bigint, pool.max_duration, pool.max_clock_skew', 'NULL::bigint, duration, pool.max_clock_skew',
         'NULL::bigint, pool.max_duration, skew', \10 ],
@@ -369,17 +376,18 @@ my @changes = (
     [ 'configure', 'THEN greatest(longest, duration)', 'THEN longest', 'THEN duration' ],
     [ 'configure', 'widest = greatest(widest, skew)', 'widest = widest', 'widest = skew' ],
     [ 'configure', q{cause <> 'purge' AND}, '', \70 ],
-    [ 'configure', '(until > now OR since IS NULL)', 'until > now', \141, 'true' ],
+    [ 'configure', '(@extschema@.randflake_lease_until(own, h) > now OR since IS NULL)', '@extschema@.randflake_lease_until(own, h) > now', \141, 'true' ],
     [ 'configure', 'SET longest = 0, since = least(since, now)', 'SET longest = 0, since = since' ],
     [ 'configure', q{widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END}, 'widest = widest', 'widest = skew', \12 ],
     [ 'configure', 'WHERE longest > 0 AND since IS NOT NULL', 'WHERE longest > 0', \3 ],
     [ 'configure', '(never_leased OR nothing_lost', '(nothing_lost' ],
     [ 'configure', q{nothing_lost AND cause = 'promotion')}, 'false)', \5, 'nothing_lost)', \51 ],
-    [ 'configure', 'greatest((SELECT max(until) FROM', 'greatest((SELECT min(until) FROM' ],
+    [ 'configure', 'greatest((SELECT max(', 'greatest((SELECT min(' ],
     [ 'configure', 'CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END', 'high_water' ],
     [ 'configure', 'NOT int4range(first, first + count) <@ pool.nodes', 'false' ],
     [ 'configure', 'greatest(max(upper(span)),', 'greatest(min(upper(span)),', \33 ],
-    [ 'configure', 'randflake_lease_hold WHERE longest > 0)) INTO', 'randflake_lease_hold)) INTO', 'randflake_lease_hold WHERE false)) INTO' ],
+    [ 'configure', 'randflake_lease_hold h WHERE longest > 0)) INTO', 'randflake_lease_hold h)) INTO', 'randflake_lease_hold h WHERE false)) INTO' ],
+    [ 'until', 'THEN 2 ELSE', 'THEN 1 ELSE' ],
     [ 'configure', 'WHERE shut OR NOT nodes', 'WHERE NOT nodes' ],
     [ 'configure', 'WHERE shut OR NOT nodes <@ int4range(first, first + count)', 'WHERE shut' ],
     [ 'configure', 'free_at > now', 'true' ],
@@ -387,29 +395,34 @@ my @changes = (
     [ 'configure', 'THEN coalesce(randflake_lease_configure.secrets, pool.secrets)', 'THEN pool.secrets' ],
     [ 'configure', 'coalesce(randflake_lease_configure.secrets, pool.secrets)', 'randflake_lease_configure.secrets' ],
     [ 'configure', 'IF forget_key AND randflake_lease_configure.secrets IS NOT NULL THEN', 'IF false THEN' ],
-    [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 1 AND 131073', \6, 'most NOT BETWEEN 0 AND 131072', \12 ],
+    [ 'require_settings', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 1 AND 131073', \6, 'most NOT BETWEEN 0 AND 131072', \12 ],
     [ 'configure', 'max_nodes_per_role = most,', '', \1 ],
-    [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 1 AND 60001', \33, 'grants NOT BETWEEN 0 AND 60000', \7 ],
+    [ 'require_settings', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 1 AND 60001', \33, 'grants NOT BETWEEN 0 AND 60000', \7 ],
     [ 'configure', 'max_grants_per_role = grants,', '', \28 ],
 
     [ 'share_pool', 'pool.coordinator <> identity', 'false' ],
-    [ 'share_pool', 'OR (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0', '', \83 ],
+    [ 'noted_here', '- 1) = 0', '- 1) >= 0' ],
+    [ 'noted_here', 'AND noted >> 31 >= @extschema@.randflake_lease_started(own)', '' ],
+    [ 'share_pool', 'OR (CASE WHEN called THEN noted END) IS DISTINCT FROM pool.takeover', '' ],
     [ 'share_pool', 'greatest(pool.high_water, ', 'greatest(0, ', \3 ],
     [ 'share_pool', '+ pool.max_duration +', '+' ],
     [ 'share_pool', '+ 2 * pool.max_clock_skew + 1', '+ pool.max_clock_skew + 1', '+ 2 * pool.max_clock_skew' ],
-    [ 'lock_pool', 'SET coordinator = pool.coordinator, high_water', 'SET high_water' ],
+    [ 'lock_pool', 'SET coordinator = pool.coordinator, takeover', 'SET takeover' ],
+    [ 'lock_pool', 'takeover = pool.takeover,', '' ],
     [ 'lock_pool', 'pool.coordinator <> former.coordinator OR', '' ],
+    [ 'lock_pool', 'OR pool.takeover IS DISTINCT FROM former.takeover', '' ],
     [ 'lock_pool', q{SET cause = 'takeover' WHERE cause = 'promotion'}, q{SET cause = 'promotion' WHERE false} ],
     [ 'lock_pool', q{THEN 'promotion' ELSE 'takeover' END}, q{THEN 'promotion' ELSE 'promotion' END} ],
     [ 'lock_pool', 'pool.coordinator := former.coordinator;', '', \33 ],
     [ 'promoted', '{1,4,5}', '{4,5}', \146 ],
-    [ 'promoted', '::bigint + 1 =', '::bigint <', \107 ],
+    [ 'promoted', 'WHEN 1 THEN', 'WHEN 2 THEN true WHEN 1 THEN', \107 ],
+    [ 'promoted', 'WHEN 0 THEN', 'WHEN 3 THEN' ],
     [ 'hold_off', 'AND since <= second', '', \49 ],
     [ 'hold_off', 'AND longest <= duration', '', \3 ],
 
     [ 'taken_over', q{(called OR former = '')}, 'called', q{former = ''}, 'true' ],
-    [ 'taken_over', '(noted - hash) & ((1::bigint << 31) - 1) = 0', 'true', 'false' ],
-    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(own),', 'greatest(0,' ],
+    [ 'taken_over', '@extschema@.randflake_lease_noted_here(own, identity, noted)', 'true', 'false' ],
+    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_started(own),', 'greatest(0,' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))', 'max(granted_at)', 'max(renewed_at)' ],
     [ 'taken_over', 'randflake_lease_horizon(own)) << 31', 'randflake_lease_horizon(own) * 2) << 31', \110 ],
     [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
@@ -419,8 +432,8 @@ my @changes = (
     [ 'stops_at', 'AND pool IS NOT NULL', '', \18 ],
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint}, \40 ],
     (map { [ $_, 'clock_ms := floor(1000 *', 'clock_ms := floor(1001 *' ] } 'acquire', 'renew'),
-    [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);', '' ],
-    [ 'renew', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);', '' ],
+    [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, secrets, pool.secrets);', '' ],
+    [ 'renew', 'differs_from := @extschema@.randflake_lease_lacks_from(own, secrets, pool.secrets);', '' ],
     [ 'lacks_from', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
     [ 'lacks_from', 'ORDER BY place LIMIT 1', 'ORDER BY place DESC LIMIT 1' ],
     [ 'lacks_from', 'split_part(of_pool,', 'split_part(coalesce(of_pool, of_holder),' ],
@@ -464,7 +477,7 @@ for my $change (@changes) {
     }
 }
 my $script = slurp_file("$FindBin::Bin/../../extension/randflake_coordinator--1.0.sql");
-my @contracts = ($script =~ /_broken\(own, '(.+)'::text\)/g, map { /THEN '(.+)'$/mg } $script =~ /broken := CASE(.*?)END;/sg);
+my @contracts = ($script =~ /_broken\(\s*own, '(.+)'::text\)/g, map { /THEN '(.+)'$/mg } $script =~ /broken CONSTANT text := CASE(.*?)END;/sg);
 s/''/'/g for @contracts;
 is_deeply([ sort keys %broken ], [ sort @contracts ], 'each contract was broken');
 $session->quit;

@@ -14,7 +14,7 @@ my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
 
 sub ends_after {
     my ($node, $database, $seconds) = @_;
-    $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
+    $node->poll_query_until($database, <<"SQL") or give_up('leases are not renewed');
 SELECT count(*) = 2 FROM randflake_leases
 WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
@@ -56,7 +56,7 @@ for my $round (1 .. $rounds) {
     move_to($fleet, $_, $to, lease_duration => '10min') for @holders, $newcomer;
     $other->poll_query_until("moved$round",
         "SELECT count(*) = 2 FROM randflake_leases WHERE renewed_at > '" . (split /\n/, $opened_at)[-1] . q{'})
-      or die 'the new coordinator does not renew';
+      or give_up('the new coordinator does not renew');
     wait_for_status($_, 'lease_error IS NULL') for @holders;
     is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
         \@leases, "round $round, moved: the new coordinator renews the leases");

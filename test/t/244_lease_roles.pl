@@ -27,7 +27,7 @@ $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
 # Waits until each holder has sent a request. On a slow machine, earlier requests may still run.
-$coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or die 'nobody asks';
+$coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or give_up('nobody asks');
 my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
     extra_params => [ '-U', 'first' ]);
 is($seen, 'SELECT lease_end, clock_ms, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)',
@@ -84,7 +84,8 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
-$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease');
+# From here on, the test deletes leases in force, and sets the clock.
+$coordinator->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION randflake_lease_lost() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; DELETE FROM randflake_lease});
 my $uuid = '00000000-0000-0000-0000-000000000003';
 my $leases = "SELECT first_node_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')";
 sub as_role {
@@ -104,7 +105,7 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
 $coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
-  or die 'what was released is not free';
+  or give_up('what was released is not free');
 $mine->query_safe($leases) for 1 .. 5;
 my $refusal = $acquire->('first', 1);
 is($refusal->{sqlstate}, '53400', '  no others: refused');
@@ -134,7 +135,7 @@ my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(N
 sub clock_shows { $coordinator->safe_psql('postgres', $clock =~ s/floor\(.*\)/$_[0]/r) }
 sub grant_waits {
     my $grant = start_session($coordinator, 'SET SESSION AUTHORIZATION second', $leases);
-    $coordinator->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted') or die 'no grant waits';
+    $coordinator->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted') or give_up('no grant waits');
     return $grant;
 }
 clock_shows($second);
@@ -171,7 +172,7 @@ is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'ot
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
-$coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody waits';
+$coordinator->poll_query_until('postgres', <<'SQL') or give_up('nobody waits');
 SELECT count(*) = 1 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND NOT granted
 SQL
 like($mine->query_safe($leases), qr/^\d+$/, 'the pool is to be changed, and a transaction stays open: another role leases');
@@ -189,7 +190,7 @@ my @turns = map { IPC::Run::start([ 'sh', '-c', 'while [ ! -e "$1" ]; do psql -X
             'sh', $over, $coordinator->connstr('postgres') . ' user=second', $turn ],
         '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) } 1 .. 16;
 my $held = q{SELECT count(*) >= 4 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND mode = 'RowShareLock' AND granted};
-$coordinator->poll_query_until('postgres', $held) or die 'nobody takes turns';
+$coordinator->poll_query_until('postgres', $held) or give_up('nobody takes turns');
 my ($renewed) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint')");
 $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_grants_per_role => 59999)');
 my ($longest, $answers) = (0, 0);
@@ -205,7 +206,7 @@ SQL
 is((finish_session($configure))[1], '', 'sessions that take turns, with savepoints: the change is made');
 note(sprintf 'the longest of %d renewals by another role took %.1f s', $answers, $longest);
 cmp_ok($answers, '>', 5, '  others renew meanwhile');
-$coordinator->poll_query_until('postgres', $held) or die 'nobody takes turns any more';
+$coordinator->poll_query_until('postgres', $held) or give_up('nobody takes turns any more');
 pass('  and those that take turns go on afterwards');
 append_to_file($over, '');
 $coordinator->poll_query_until('postgres', q{SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE usename = 'second'});

@@ -236,6 +236,13 @@ SKIP: {
     is_deeply([ sort keys %metrics ], [ sort keys %expected ], 'postgres_exporter has every metric')
       or diag("$output\n$answer->{content}");
     cmp_ok($metrics{randflake_ids_issued_total} // 0, '>=', 1000, '  with its value');
+  SKIP: {
+        skip 'promtool is not installed (Debian: prometheus)', 1 unless in_path('promtool');
+        my $ours = join '', ($answer->{content} // '') =~ /^((?:# \w+ )?randflake_.*\n)/mg;
+        my $complaints;
+        ok(IPC::Run::run([ 'promtool', 'check', 'metrics' ], '<', \$ours, '&>', \$complaints), '  and names that promtool accepts')
+          or diag($complaints);
+    }
 }
 
 $node->stop;

@@ -16,10 +16,8 @@ sub event_name {
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
 }
 
-my $node = new_server('main',
+my $node = start_server('main', own_clock => 1,
     settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
-start_under_clock($node);
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 
 # --- a new server ----------------------------------------------------------------------------
 
@@ -99,9 +97,7 @@ is(status($coordinator, 'mode, first_node_id, key_fingerprint'), 'static||',
 
 my %settings = (coordinator => $coordinator->connstr('postgres'), secret => random_secret(),
     node_count => 3, max_wait => '1h');
-my $holder = new_server('holder', settings => \%settings);
-$holder->start;
-$holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
+my $holder = start_server('holder', settings => \%settings);
 my $first = 'SELECT count(*) FROM randflake_generate(100)';
 $holder->safe_psql('postgres', $first);
 

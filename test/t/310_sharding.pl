@@ -149,10 +149,13 @@ sub remote_sql {
     my ($asked) = $node->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) $sql") =~ /Remote SQL: (.*)/;
     return $asked;
 }
-unlike(remote_sql($_), qr/WHERE/, "postgres_fdw fetches the table: $_") for @searches;
+my @arrays = map { "SELECT body FROM parcel WHERE id $_" } "IN ('$text_form', '0000000000000')",
+  "= ANY (ARRAY['$text_form']::randflake[])";
+unlike(remote_sql($_), qr/WHERE/, "postgres_fdw fetches the table: $_") for @searches, @arrays;
 run_block('extensions', 0);
-like(remote_sql($_), qr/WHERE \(\(id OPERATOR\(public\.=\) '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
-is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches;
+like(remote_sql($_), qr/WHERE \(\(id = '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
+like(remote_sql($_), qr/WHERE \(\(id = ANY \('\{\Q$text_form\E/, "  and with the option the rows: $_") for @arrays;
+is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches, @arrays;
 
 run_block('publish_half', 2);
 my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;
@@ -172,7 +175,10 @@ is( $nodes[0]->safe_psql('new_server', $upper_half),
     'the upper half is on the new server, with what was inserted meanwhile');
 is( $nodes[0]->safe_psql('new_server', 'SELECT count(*) > 300 FROM item_2'),
     't', '  about a sixth of the rows');
+my $moved = $nodes[0]->safe_psql('new_server', $upper_half);
 $nodes[0]->safe_psql('new_server', 'DROP SUBSCRIPTION upper_half');
+$nodes[2]->safe_psql('postgres', "DELETE FROM item_2 WHERE id >= $half_bound");
+is($nodes[0]->safe_psql('new_server', $upper_half), $moved, '  and stays there when the old server has deleted it');
 
 # --- one reader ------------------------------------------------------------------------------
 

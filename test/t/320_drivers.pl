@@ -353,6 +353,14 @@ recipe(name => 'Doctrine', files => ['doctrine.php'], programs => ['doctrine_pro
         exit(print_r($sql) ? 1 : 0);
     PHP
 
+recipe(name => 'Eloquent', files => [ 'pdo.php', 'eloquent.php' ], programs => ['eloquent_program.php'], tables => 1,
+    needs => [ 'php-cli php-pgsql', $pdo, map { ("php-illuminate-\L$_", -e "/usr/share/php/Illuminate/$_/autoload.php") } qw(Database Events) ],
+    run => [ $php, 'eloquent_program.php' ]);
+recipe(name => 'Qt', files => [ 'text_form.py', 'qt_recipe.py' ], programs => ['qt_program.py'], tables => 1,
+    needs => [ 'python3-pyqt5.qtsql libqt5sql5-psql',
+        succeeds($python, '-c', 'from PyQt5.QtSql import QSqlDatabase; exit(0 if "QPSQL" in QSqlDatabase.drivers() else 1)') ],
+    run => [ $python, 'qt_program.py' ]);
+
 # --- existing keys ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE DATABASE shop');

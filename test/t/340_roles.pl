@@ -7,8 +7,7 @@ read_document('docs/security.md', 'test/t/340_roles.pl');
 my $secret = random_secret();
 my $node = new_server('main', settings => {});
 my $secret_file = $node->basedir . '/secret';
-append_to_file($secret_file, "$secret\n");
-chmod 0600, $secret_file;
+write_private_file($secret_file, "$secret\n");
 configure($node, node_id => 1, secret_file => $secret_file, max_wait => '1h');
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
@@ -95,8 +94,8 @@ WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_class'::regclass A
   AND has_table_privilege('ordinary', c.oid, privilege)
 SQL
 is( $node->safe_psql('postgres',
-        q{SELECT string_agg(name, ' ') FROM pg_settings WHERE name ~ '^randflake\.' AND context NOT IN ('postmaster', 'sighup')}),
-    'randflake.max_wait', '  nor set anything but how long it waits');
+        q{SELECT string_agg(name, ' ') FROM pg_settings WHERE name ~ '^randflake\.' AND context NOT IN ('postmaster', 'sighup', 'internal')}),
+    'randflake.max_wait randflake.sort_loads', '  nor set anything but how long it waits, and the order in loads');
 
 # --- the secret ------------------------------------------------------------------------------
 

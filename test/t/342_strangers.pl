@@ -20,13 +20,13 @@ sub attempts_of {
 }
 
 my $secret = random_secret();
-my $node = new_server('main', settings => {}, init => [ allows_streaming => 1 ]);
+my $node = new_server('main', settings => {}, init => [ allows_streaming => 'logical' ]);
 my $secret_file = $node->basedir . '/secret';
-append_to_file($secret_file, "$secret\n");
-chmod 0600, $secret_file;
+write_private_file($secret_file, "$secret\n");
 configure($node, node_id => 0, node_count => 2, secret_file => $secret_file, max_wait => '1h');
 start_under_clock($node);
 $node->safe_psql('postgres', <<'SQL');
+SELECT pg_create_logical_replication_slot('capture', 'test_decoding');
 CREATE EXTENSION randflake;
 CREATE ROLE stranger LOGIN;
 CREATE ROLE decoder LOGIN;
@@ -106,9 +106,7 @@ SQL
 # These functions need no secret, so a server with another secret returns the same values.
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};
-my $other = new_server('other', settings => { node_id => 0, secret => random_secret() });
-start_under_clock($other);
-$other->safe_psql('postgres', 'CREATE EXTENSION randflake');
+my $other = start_server('other', own_clock => 1, settings => { node_id => 0, secret => random_secret() });
 is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
     'text form and shards are the same under another secret');
 $other->stop;
@@ -154,9 +152,12 @@ for my $call ("randflake_decode($id)", "randflake_generated_at($id)", q{randflak
 
 # --- who has files -----------------------------------------------------------------------------
 
-attempts_of('a dump made by `pg_dump`');
+attempts_of('a dump made by `pg_dump`, a subscription, change capture');
 command_ok([ 'pg_dumpall', '-f', $node->basedir . '/dump', '-d', $node->connstr('postgres') ], '  of all databases');
 no_secret_in(slurp_file($node->basedir . '/dump'), $secret, '  the secret');
+my $changes = $node->safe_psql('postgres', "SELECT data FROM pg_logical_slot_peek_changes('capture', NULL, NULL)");
+like($changes, qr/public\.made: INSERT/, '  of all changes');
+no_secret_in($changes, $secret, '  the secret');
 
 attempts_of('a base backup, a snapshot of the disk');
 $node->backup('backup');
@@ -295,7 +296,7 @@ my @attacks = (
     'SELECT b::randflake FROM texts LIMIT 1', 'SELECT b::integer::randflake FROM (SELECT 7::bigint AS b FROM texts) AS s LIMIT 1',
     'SELECT randflake_lower(now())', "SELECT randflake_lower('2026-01-01')", 'SELECT randflake_lower(at) FROM texts LIMIT 1',
     'TABLE recent', 'TABLE elsewhere', "INSERT INTO inbox VALUES ('$text')", "INSERT INTO inbox VALUES ($number)",
-    'INSERT INTO inbox (id) SELECT b FROM texts LIMIT 1', 'UPDATE inbox SET id = 7', 'INSERT INTO inbox DEFAULT VALUES',
+    'INSERT INTO inbox (id) SELECT b FROM texts LIMIT 1', 'UPDATE inbox SET id = 7::randflake', 'INSERT INTO inbox DEFAULT VALUES',
     "COPY inbox (made) FROM STDIN;\n$text\n\\.\n", "CREATE TEMP VIEW v AS SELECT '$text'::randflake",
     "DO \$\$ DECLARE x orders.id%TYPE := '$text'; BEGIN END \$\$", "DO \$\$ DECLARE x orders; BEGIN x.id := '$text'; END \$\$",
     "DO \$\$ DECLARE x orders; BEGIN x := row('$text', 1); END \$\$", "DO \$\$ DECLARE x orders; BEGIN x.id := $number; END \$\$",
@@ -339,15 +340,15 @@ my $parameter = sub {
         [ B => "\0\0" . pack('n n n N/a* n', 1, $form, 1, $bytes, 0) ], [ E => "\0\0\0\0\0" ]);
 };
 my $call = sub {
-    my ($function, $argument) = @_;
-    return [ F => pack('N n n N/a* n', $node->safe_psql('postgres', "SELECT '$function'::regprocedure::oid"), 0, 1, $argument, 0) ];
+    my ($function, @arguments) = @_;
+    return [ F => pack('N n n', $node->safe_psql('postgres', "SELECT '$function'::regprocedure::oid"), 0, scalar @arguments) . pack('(N/a*)*', @arguments) . pack('n', 0) ];
 };
 my %ways = (
     'a parameter of its oid, as text' => [ $parameter->(0, $text) ],
     'a parameter of its oid, in binary' => [ $parameter->(1, pack 'q>', $number) ],
     'the fast path, input' => [ $call->('randflake_in(cstring)', $text) ],
     'the fast path, an argument' => [ $call->('randflake_to_bigint(randflake)', $text) ],
-    'the fast path, a cast' => [ $call->('randflake_from_bigint(bigint)', $number) ],
+    'the fast path, a cast' => [ $call->('randflake_from_bigint(bigint, integer, boolean)', $number, -1, 'f') ],
     'the fast path, a time' => [ $call->('randflake_lower(timestamptz)', '2026-01-01') ]);
 for my $way (sort keys %ways) {
     is(answer_to('app', @{ $ways{$way} }), 'no error', "with USAGE: $way");

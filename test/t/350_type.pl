@@ -6,11 +6,9 @@ my $per_node = 131072;
 
 # --- one session -----------------------------------------------------------------------------
 
-my $node = new_server('main',
+my $node = start_server('main', own_clock => 1, extensions => ['randflake_type'],
     settings => { node_id => 500, node_count => 3, secret => random_secret(), max_wait => 0 });
-start_under_clock($node);
-$node->safe_psql('postgres',
-    q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
+$node->safe_psql('postgres', q{SET randflake.max_wait = '1h'; SELECT randflake_next()});
 # Stops the clock one second ahead, still within the server's window.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',

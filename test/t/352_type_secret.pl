@@ -205,7 +205,7 @@ my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAUL
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
     WHERE relation = 'randflake_key'::regclass AND mode = 'ShareRowExclusiveLock'})
-  or die 'the first use takes no lock';
+  or give_up('the first use takes no lock');
 my @sessions = map { start_session($node, q{\c early}, $_) } ('INSERT INTO made DEFAULT VALUES') x 3,
   'SELECT randflake_bind_secret()';
 is((finish_session($first))[1], '', 'the first use by a superuser makes a value');
@@ -225,7 +225,7 @@ my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');
 $node->poll_query_until('arriving', q{SELECT count(*) = 1 FROM pg_locks
     WHERE relation = 'randflake_key_check'::regclass AND mode = 'RowExclusiveLock'})
-  or die 'the fingerprint does not arrive';
+  or give_up('the fingerprint does not arrive');
 (undef, undef, my $refused) = $node->psql('arriving', 'SELECT randflake_next()');
 is((finish_session($arriving))[1], '', 'a restore brings a fingerprint');
 like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerprint 0123456789abcdef/s,
@@ -234,8 +234,7 @@ is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  ind
 
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
-    unlink "$dumps/list";
-    append_to_file("$dumps/list", join "\n", @$order, '');
+    write_private_file("$dumps/list", join "\n", @$order, '');
     my ($good, $errors, $database) =
       restore($node, '--section=data', '--section=post-data', "--use-list=$dumps/list");
     ok($good && $errors eq '', 'unbound, the same secret: ' . join ', ', map { / TABLE DATA \S+ (\S+)/ } @$order) or diag($errors);

@@ -4,7 +4,7 @@
 
 use Randflake;
 use RandflakeSecrets;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 my @secrets = (random_secret(), random_secret());
 my @names = ('one', 'two');
@@ -19,7 +19,7 @@ for my $i (0, 1) {
         settings => {});
     write_secrets($node, $secrets[0]);
     configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
-    $node->start;
+    start_under_clock($node, $node{one});    # both servers share one clock
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
         $node->safe_psql('postgres',
@@ -63,7 +63,7 @@ for my $name (@names) {
     write_secrets($node{$name}, $secrets[0], $from => $secrets[1]);
     is($node{$name}->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, "$name has a second secret");
 }
-sleep 0.1 while time < $from + 0.5;
+clock_runs_from($node{one}, $from + 0.5);
 
 my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
@@ -129,7 +129,7 @@ my $node = $node{one};
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('$_')") for qw(before after);
 $node->stop;
 write_secrets($node, $secrets[0]);
-$node->start;
+start_under_clock($node);
 my $lacks = {
     message => qr/belong to another secret/,
     detail => qr/They differ from .* on; earlier values can be read\./,
@@ -141,7 +141,7 @@ my $earlier = "SELECT count(id::text) FROM one_as_text WHERE id < randflake_lowe
 is($node->safe_psql('postgres', $earlier), 100, '  but those of before');
 $node->stop;
 write_secrets($node, $secrets[0], $from => $secrets[1]);
-$node->start;
+start_under_clock($node);
 is(decoded('one', 'lacking'), 't|t', '  and the secret frees the slot');
 
 $_->stop for values %node;

@@ -76,10 +76,10 @@ like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w
 # The cast of a number is STABLE, so no index can use it. Roles need EXECUTE on its function.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
     { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
-$sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');
+$sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint, integer, boolean) FROM PUBLIC');
 error_is($node, "SET ROLE ordinary; SELECT ($number)::randflake", '42501',
     { message => qr/permission denied for function randflake_from_bigint/ }, 'a revoked cast is denied');
-$sql->('GRANT EXECUTE ON FUNCTION randflake_from_bigint(bigint) TO PUBLIC');
+$sql->('GRANT EXECUTE ON FUNCTION randflake_from_bigint(bigint, integer, boolean) TO PUBLIC');
 
 clock_runs_from($node, $january + 75 * 86400);    # 2026-03-31
 is(looked_at(block('recent') =~ s/;\s*$//r), '2026_03 2026_04 (2 removed)',

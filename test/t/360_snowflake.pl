@@ -3,9 +3,7 @@
 use Randflake;
 use Time::HiRes qw(time);
 
-my $node = new_server('main', init => [ allows_streaming => 1 ], settings => { node_id => 7 });
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+my $node = start_server('main', init => [ allows_streaming => 1 ], settings => { node_id => 7 });
 
 # --- no secret ---------------------------------------------------------------------------------
 
@@ -81,10 +79,10 @@ $node->restart;
 error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
     {
         message => qr/clock is after the last time of layout "baidu"/,
-        detail => qr/times through 2024-11-20 21:24:15\+00/,
+        detail => qr/times through 2024-11-20 13:24:15\+00/,
         hint => qr/"randflake\.snowflake_layout"/ }, 'baidu has ended');
 is( $node->safe_psql('postgres', q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
-    '("2017-07-09 20:44:14+00",2355020,277)', 'but decodes');
+    '("2017-07-09 12:44:14+00",2355020,277)', 'but decodes');
 configure($node, node_id => 7, snowflake_layout => 'time=41:1ms,node=10,sequence=12,epoch=9999-01-01');
 $node->restart;
 error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
@@ -154,6 +152,57 @@ error_is($node, q{SET randflake.max_wait = '1h'; SET statement_timeout = '2s';
 SELECT count(snowflake_generate()) FROM (SELECT generate_series(1, 100000000)) AS n}, '57014', {},
     'waits of a millisecond can be cancelled');
 $node->stop;
+
+# --- moving from another generator ----------------------------------------------
+
+# pgEdge's extension runs under nodes 3 and 900. So far it has made 700 numbers a millisecond, from
+# count 0. The function makes its numbers: sql/snowflake.sql compares its layouts with real numbers.
+my $moved = new_server('moved', settings => { node_id => 0, max_wait => '1h' });
+my ($page, $now) = (slurp_file('docs/snowflake.md'), int time);
+my %layout_of = reverse $page =~ /\('(1\.0 and 1\.1|since 1\.2)', '(time=[^']+)'\)/g;
+%layout_of = map { $layout_of{$_} => $_ } keys %layout_of;
+my ($find, $used) = $page =~ /^   ```sql\n(   SELECT release.*?)```.*^   ```sql\n(   SELECT node_id.*?)```/ms;
+clock_runs_from($moved, $now);
+start_under_clock($moved);
+$moved->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION randflake;
+CREATE FUNCTION pgedge(ms bigint, node bigint, count bigint, release text) RETURNS bigint LANGUAGE sql
+RETURN ms - 1672531200000 << 22 | CASE release WHEN 'since 1.2' THEN node << 12 | count ELSE count << 10 | node END;
+SQL
+for my $release (sort keys %layout_of) {
+    my $layout = $layout_of{$release};
+    $moved->safe_psql('postgres', <<"SQL");
+DROP TABLE IF EXISTS event;
+CREATE TABLE event (id bigint PRIMARY KEY, name text);
+INSERT INTO event SELECT pgedge($now * 1000::bigint - ms, node, count, '$release')
+FROM generate_series(1, 20) AS ms, unnest(ARRAY[3, 900]) AS node, generate_series(0, 699) AS count;
+SQL
+    like($moved->safe_psql('postgres', $find), $release =~ /since/ ? qr/1\|[1-9]\d*\n.*\|0$/ : qr/1\|0\n.*\|[1-9]/,
+        "$release: the page's query finds the order");
+    my %used = map { /^(\d+)/ => 1 } split /\n/, $moved->safe_psql('postgres', $used =~ s/twitter/$layout/r);
+    is(join(' ', sort keys %used), '3 900', "$release: the page's query lists the node ids");
+    my ($free) = grep { !$used{$_} } reverse 0 .. 1023;
+    $moved->stop;
+    configure($moved, node_id => $free, max_wait => '1h', snowflake_layout => $layout);
+    clock_runs_from($moved, $now += 60);
+    start_under_clock($moved);
+    $moved->safe_psql('postgres', $page =~ /^   (ALTER TABLE event .*)$/m);
+    $moved->safe_psql('postgres', 'SELECT snowflake_generate()');
+    clock_stands_at($moved, $now + 30.25);
+    my $session = start_session($moved, 
+        "INSERT INTO event (name) /* snowflake_generate() */ SELECT 'ours' FROM generate_series(1, 5000)");
+    wait_until_waiting($moved, 1);
+    clock_runs_from($moved, $now += 31);
+    is((finish_session($session))[1], '', "$release: the server makes all numbers of a millisecond");
+    is($moved->safe_psql('postgres', <<"SQL"), 't', "$release: both generators fill the same milliseconds, none twice");
+WITH theirs AS (INSERT INTO event SELECT DISTINCT pgedge((id >> 22) + 1672531200000, node, count, '$release')
+    FROM event, unnest(ARRAY[3, 900]) AS node, generate_series(0, 4095) AS count WHERE name = 'ours'
+    ON CONFLICT DO NOTHING RETURNING id)
+SELECT (SELECT count(*) FROM theirs) = 2 * 4096 * count(DISTINCT id >> 22) AND count(DISTINCT id >> 22) > 1
+FROM event WHERE name = 'ours'
+SQL
+}
+$moved->stop;
 
 # --- order -------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ my $largest = (1 << 53) - 1;
 my $node = new_server('main', init => [ allows_streaming => 1 ], settings => {});
 write_secrets($node, $secret);
 configure($node, node_id => 254, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
-$node->start;
+start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
 
 is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
@@ -104,12 +104,12 @@ my $make = 'INSERT INTO made SELECT randflake53_generate() FROM generate_series(
 $node->safe_psql('postgres', $make);
 for my $stop ('immediate', 'fast', 'immediate') {
     $node->stop($stop);
-    $node->start;
+    start_under_clock($node);
     $node->safe_psql('postgres', $make);
 }
 my $before = $node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
 my $mask = $node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')");
-my $from = int(time) + 20;
+my $from = time + 60;
 write_secrets($node, $secret, $from, random_secret());
 $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),
@@ -117,6 +117,8 @@ is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randfl
 my $loop = start_session($node, "DO \$\$ BEGIN WHILE clock_timestamp() < to_timestamp($from) + interval '2 s' LOOP
     INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 1000); COMMIT; PERFORM pg_sleep(0.02);
     END LOOP; END \$\$");
+$node->poll_query_until('postgres', 'SELECT count(*) > 160000 FROM made');
+clock_runs_from($node, $from - 1);
 is((finish_session($loop))[1], '', '  a session goes on through its time');
 is($node->safe_psql('postgres', <<"SQL"), 't|t|t|t', '  no identifier twice, and each decodes to its own');
 SELECT count(*) = count(DISTINCT id), count(*) = count(DISTINCT d), bool_and(randflake53_encode((d).generated_at, (d).node_id, (d).sequence) = id),
@@ -134,7 +136,7 @@ for my $case ([ 255, 2, 'node ids 255 to 256' ], [ 0, 257, 'node ids 0 to 256' ]
     my ($first, $count, $named) = @$case;
     configure($node, node_id => $first, node_count => $count, secret_file => secret_path($node), max_wait => '1h');
     my $offset = -s $node->logfile;
-    $node->start;
+    start_under_clock($node);
     like(slurp_file($node->logfile, $offset), qr/cannot generate 53-bit identifiers: \Q$named\E do not fit/,
         "$named: the log says so");
     error_is($node, 'SELECT randflake53_generate()', '55000',

@@ -6,12 +6,12 @@
 use Docs;
 use Randflake;
 use RandflakeSecrets;
-use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');
 my @secrets = (random_secret(), random_secret());
 my $work = PostgreSQL::Test::Utils::tempdir();
-my $began = int time;
+my $began = time;
+my $clock;    # the server whose clock all servers share
 
 sub server {
     my ($name, $node_id, %options) = @_;
@@ -19,7 +19,7 @@ sub server {
     write_secrets($node, @{ $options{secrets} // [ $secrets[0] ] });
     configure($node, node_id => $node_id, node_count => 3, secret_file => secret_path($node),
         max_wait => '1h');
-    $node->start;
+    start_under_clock($node, $clock //= $node);
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
     return $node;
 }
@@ -73,7 +73,7 @@ INSERT INTO made (what) SELECT 'many' FROM generate_series(1, 30);
 INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
-my $duration = 34;
+my $duration = 16;
 my ($found, $found_text) =
   split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
 my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
@@ -95,10 +95,10 @@ for my $node (@nodes) {
 }
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
-        'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
+        'for i in $(seq 1 140); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
 } @nodes;
 
-my $from = int(time) + 25;
+my $from = $began + 600;
 for my $node (@nodes) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     is($node->safe_psql('postgres', block('reload')), 2, 'a second secret is added');
@@ -112,6 +112,7 @@ my $first_fingerprint = $alone[0]->safe_psql('postgres', $fingerprint);
 is($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  the first is in use');
 is($nodes[0]->safe_psql('postgres', 'TABLE randflake_key'), $first_fingerprint, '  and alone in the database');
 
+clock_runs_from($clock, $from - 2);
 for my $client (@clients) {
     $client->{handle}->finish;
     is($client->{handle}->result(0), 0, 'no client fails') or diag($client->{err});
@@ -132,6 +133,7 @@ my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
 my %made;    # identifier => its decoded fields
 my ($twice, $elsewhere) = (0, 0);
+my $now = $clock->safe_psql('postgres', 'SELECT ceil(extract(epoch FROM clock_timestamp()))');
 for my $i (0, 1) {
     my $node = $nodes[$i];
     for (split /\n/, $node->safe_psql('postgres', <<"SQL")) {
@@ -140,7 +142,7 @@ FROM ($all) AS a, randflake_decode(id)
 SQL
         my ($id, $second, $node_id, $sequence, $what) = split /\|/;
         $twice++ if exists $made{$id};
-        $elsewhere++ if $second ne '' && ($second < $began || $second > time || int($node_id / 10) != $i + 1);
+        $elsewhere++ if $second ne '' && ($second < $began || $second > $now || int($node_id / 10) != $i + 1);
         $made{$id} = [ $second, $node_id, $sequence, $what ];
     }
 }
@@ -301,7 +303,8 @@ my (undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::t
 like($refused, qr/belong to another secret.*key fingerprint \Q$second_fingerprint\E beside \Q$first_fingerprint\E/s,
     '  and nothing can be read there');
 write_secrets($alone[0], $secrets[0], $from => $secrets[1]);
-$alone[0]->restart;
+$alone[0]->stop;
+start_under_clock($alone[0], $clock);
 (undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::text) FROM made');
 like($refused, qr/were restored under other secrets.*lacked the secret with key fingerprint \Q$second_fingerprint\E/s,
     '  nor when the server has that secret: what was read is wrong');

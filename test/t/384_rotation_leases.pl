@@ -6,19 +6,20 @@ use Docs;
 use Randflake;
 use RandflakeLease;
 use RandflakeSecrets;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
 # No call is allowed to fail here, so leases are long enough for renewals on a busy machine.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
+$fleet->{clock} = $fleet->{template};    # all servers share one clock
 
 # The coordinator makes no identifiers, but needs all secrets to decode every server's identifiers.
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
 write_secrets($coordinator, $secrets[0]);
 configure($coordinator, secret_file => secret_path($coordinator));
-$coordinator->start;
+start_in_fleet($fleet, $coordinator);
 make_coordinator($coordinator);
 
 sub configure_holder {
@@ -33,7 +34,7 @@ sub holder {
     my $node = new_holder($fleet, $name, $coordinator);
     write_secrets($node, @file);
     configure_holder($node);
-    $node->start;
+    start_in_fleet($fleet, $node);
     wait_for_lease($node);
     return $node;
 }
@@ -44,9 +45,8 @@ sub reload_secret {
     return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 }
 
-sub sleep_until {
-    my ($second) = @_;
-    sleep 0.05 while time < $second;
+sub now {
+    return $coordinator->safe_psql('postgres', 'SELECT floor(extract(epoch FROM clock_timestamp()))::bigint');
 }
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
@@ -59,11 +59,10 @@ SQL
 }
 
 my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
-load_on($fleet, $_) for $first, $second;
 
 # --- the change -----------------------------------------------------------------------------------
 
-my $from = int(time) + 45;
+my $from = now() + 600;
 my @ring = ($secrets[0], $from => $secrets[1]);
 is(reload_secret($first, @ring), 2, 'one server has a second secret');
 my $fingerprint = $first->safe_psql('postgres', $latest);
@@ -79,14 +78,17 @@ is($coordinator->safe_psql('postgres', 'SELECT stops_at FROM randflake_leases WH
     $coordinator->safe_psql('postgres', "SELECT to_timestamp($from)"), '  with the time');
 is(reload_secret($coordinator, @ring), 2, 'the coordinator decodes');
 
+clock_runs_from($fleet->{clock}, $from - 15);
+wait_for_open_window($_) for $first, $second;
+load_on($fleet, $_) for $first, $second;
 wait_for_status($second, "window_end = to_timestamp($from) AND lease_error IS NOT NULL");
-cmp_ok(time, '<', $from, 'before the time, the other server knows');
+cmp_ok(now(), '<', $from, 'before the time, the other server knows');
 like(status_of($second, 'problem'), qr/^identifiers end at .*: The coordinator has not agreed about this server's secrets since .*\.$/,
     '  and says so');
 my $lacks = qr/: the holder lacks the secret that is in use from .* on$/m;
 like(status_of($second, 'lease_error'), qr/^could not renew the lease of node ids$lacks/, '  in the words of the coordinator for monitors');
 
-sleep_until($from + 4);
+$coordinator->poll_query_until('postgres', "SELECT clock_timestamp() >= to_timestamp($from + 4)");
 error_is($second, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
     {
         message => qr/^the lease of node ids has ended$/,
@@ -100,7 +102,7 @@ wait_for_open_window($first);
 
 # --- the late server ------------------------------------------------------------------------------
 
-my $back = int time;
+my $back = now();
 is(reload_secret($second, @ring), 2, 'the other server reads the file afterwards');
 wait_for_open_window($second);
 wait_for_status($second, 'problem IS NULL AND lease_error IS NULL');
@@ -134,10 +136,10 @@ all_is_well($fleet, $coordinator, 'both');
 
 my $third = holder('third', @ring);
 my @fleet_of_three = ($first, $second, $third);
-my $untold = int(time) + 40;
+my $untold = now() + 600;
 push @ring, $untold => $secrets[2];
 is(reload_secret($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of_three;
-sleep_until($untold + 1);
+clock_runs_from($fleet->{clock}, $untold - 8);
 wait_for_status($_, "window_end = to_timestamp($untold)") for @fleet_of_three;
 pass('the coordinator lacks the secret: all stop');
 is($coordinator->safe_psql('postgres', block('reached')), $coordinator->safe_psql('postgres', "SELECT to_timestamp($untold)"),
@@ -153,7 +155,7 @@ $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_durati
 configure_holder($first, lease_duration => '10min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
-is(reload_secret($first, @ring, int(time) + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
+is(reload_secret($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
 coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'},
     '  is named at once');
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));

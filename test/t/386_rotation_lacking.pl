@@ -7,10 +7,10 @@ use Randflake;
 use RandflakeHistory qw(crash_backend);
 use RandflakeLease;
 use RandflakeSecrets;
-use Time::HiRes qw(sleep time);
 
 my @secrets = map { random_secret() } 1 .. 2;
 my $fleet = new_fleet();
+$fleet->{clock} = $fleet->{template};    # all servers share one clock
 my $coordinator = start_coordinator($fleet, 'coordinator');
 
 sub configure_server {
@@ -25,7 +25,7 @@ sub holder {
     my $node = new_holder($fleet, $name, $coordinator, conf => "wal_level = replica\nmax_wal_senders = 4\n");
     write_secrets($node, $secrets[0]);
     configure_server($node, %leases);
-    $node->start;
+    start_in_fleet($fleet, $node);
     wait_for_lease($node);
     $node->safe_psql('postgres',
         'CREATE EXTENSION randflake_type; CREATE TABLE t (k randflake); INSERT INTO t VALUES (randflake_next())');
@@ -37,7 +37,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 # --- before the time ------------------------------------------------------------------------------
 
-my $from = int(time) + 40;
+my $from = time + 600;
 my @ring = ($secrets[0], $from => $secrets[1]);
 # A user may send any number. Under the server's only secret, this number has the time $from.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
@@ -61,7 +61,7 @@ is($maker->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'anothe
 my ($fingerprint) = reverse fingerprints_of(@ring);
 $coordinator->safe_psql('postgres', "SELECT randflake_lease_add_secret('$fingerprint', to_timestamp($from))");
 knows($lacking, 'told by the coordinator: what it reads as that time is refused');
-cmp_ok(time, '<', $from, '  before the time');
+is($lacking->safe_psql('postgres', "SELECT now() < to_timestamp($from)"), 't', '  before the time');
 is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t JOIN randflake_generate() AS g ON g IS NOT NULL'), 1,
     '  and it makes identifiers');
 is($maker->safe_psql('postgres', "SELECT randflake_generated_at($future) IS DISTINCT FROM to_timestamp($from)"), 't',
@@ -69,7 +69,7 @@ is($maker->safe_psql('postgres', "SELECT randflake_generated_at($future) IS DIST
 
 # --- after it -------------------------------------------------------------------------------------
 
-sleep 0.05 while time < $from + 1;
+clock_runs_from($fleet->{clock}, $from + 1);
 wait_for_open_window($maker);
 my @ids = split /\n/, $maker->safe_psql('postgres', 'SELECT randflake_generate(5)');
 my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") } @ids;
@@ -101,19 +101,19 @@ crash_backend($lacking);
 refuses($lacking, 'after a crash of a session');
 
 $lacking->stop('immediate');
-$lacking->start;
+start_in_fleet($fleet, $lacking);
 refuses($lacking, 'after a crash, without the coordinator');
 
 $lacking->backup('lacking');
 $lacking->stop;
 configure_server($lacking, node_id => 5);
-$lacking->start;
+start_in_fleet($fleet, $lacking);
 refuses($lacking, 'with node ids of its own');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($lacking, 'lacking', has_streaming => 1);
 write_secrets($standby, $secrets[0]);
 configure_server($standby, node_id => 6);
-$standby->start;
+start_in_fleet($fleet, $standby);
 refuses($standby, 'a base backup that is a standby');
 
 # --- the added secret -----------------------------------------------------------------------------
@@ -133,26 +133,28 @@ sub reads {
 write_secrets($standby, @ring);
 is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'the standby gets it by a reload');
 reads($standby, 'the standby');
-$standby->restart;
+$standby->stop;
+start_in_fleet($fleet, $standby);
 reads($standby, 'the standby after a restart');
 $standby->stop;
 
 write_secrets($lacking, @ring);
-$lacking->restart;
+$lacking->stop;
+start_in_fleet($fleet, $lacking);
 reads($lacking, 'static, started with it');
 $lacking->stop;
 my $again = PostgreSQL::Test::Cluster->new('again');
 $again->init_from_backup($lacking, 'lacking');
 write_secrets($again, $secrets[0]);
 configure_server($again, %leases);
-$coordinator->start;
-$again->start;
+start_in_fleet($fleet, $_) for $coordinator, $again;
 knows($again, 'a copy that leases is told too');
 write_secrets($again, @ring);
 is($again->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'leased, it gets it by a reload');
 reads($again, 'leased');
 wait_for_lease($again);
-$again->restart;
+$again->stop;
+start_in_fleet($fleet, $again);
 reads($again, 'leased, after a restart');
 
 no_secret_in(slurp_file($_->logfile), $secrets[1], 'the log of ' . $_->name . ' has no secret')

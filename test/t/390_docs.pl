@@ -60,10 +60,10 @@ my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($fi
   grep { -f } glob 'META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl';
 is("@pages", '', 'pages that the sources name exist');
 
-# Collects all strings of the sources. A string in C++ may span several lines.
+# Collects all strings of the sources. A string may span several lines.
 my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.{yml,json} src/*/*/*.{h,cpp}';
 my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
-  $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
+  $sources =~ s/(["'])\s*\n\s*\g1//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
 my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d && $_ ne 'build' } glob '.ci .github *';
 my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
@@ -99,7 +99,7 @@ sub check_names {
 # Finds the statements that match a pattern, and returns all strings in them that follow the match.
 sub messages_of {
     my ($file, $before, $quote) = @_;
-    my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
+    my ($text, @found) = (slurp_file($file) =~ s/(["'])\s*\n\s*\g1//gr);
     $text =~ s/\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))|\bRAISE\b(?:[^;']|'(?:[^']|'')*')*;/$& =~ m{hint\(|HINT =} ? '' : $&/ge;
     while ($text =~ /$before/g) {
         my $depth = 0;
@@ -118,7 +118,7 @@ sub messages_of {
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
-    push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) }
+    push @messages, map { messages_of($_, qr/MESSAGE =\s+|\bmessage :=\s+/, q(')) }
       glob('{extension,managed,migrate}/*.sql');
     @messages = grep { length s/… *//gr >= 20 && / / } map { s/%(?:\.\*)?(?:ll)?[a-z]/…/gir } @messages;
     cmp_ok(scalar @messages, '>', 80, 'the sources have messages without a hint');

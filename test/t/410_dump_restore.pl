@@ -51,15 +51,16 @@ SELECT randflake_lease_acquire('second', '00000000-0000-0000-0000-000000000002',
 SELECT randflake_lease_release(2, '00000000-0000-0000-0000-000000000002', lower(span))
 FROM randflake_lease WHERE lease_id = 2;
 -- A hold of this kind exists after a failover.
-INSERT INTO randflake_lease_hold VALUES ('takeover', extract(epoch FROM now())::bigint, 3597, 1);
-UPDATE randflake_lease_pool SET high_water = (SELECT max(until) FROM randflake_lease_hold);
+INSERT INTO randflake_lease_hold VALUES (99, 'takeover', extract(epoch FROM now())::bigint, 3597, 1);
+UPDATE randflake_lease_pool SET high_water = (SELECT max(randflake_lease_until(NULL, h)) FROM randflake_lease_hold h);
 REFRESH MATERIALIZED VIEW item_seconds;
 SQL
+$source->safe_psql('app', comparisons());
 
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM item_inside ORDER BY id',
     'SELECT * FROM item_seconds ORDER BY id',
-    'SELECT *, id::bigint AS number FROM parcel ORDER BY id',
-    'SELECT * FROM randflake_lease ORDER BY lease_id', 'SELECT * FROM randflake_lease_hold ORDER BY until',
+    'SELECT *, id::bigint AS number FROM parcel ORDER BY id', 'SELECT * FROM pair ORDER BY a',
+    'SELECT * FROM randflake_lease ORDER BY lease_id', 'SELECT * FROM randflake_lease_hold ORDER BY entry',
     'SELECT * FROM randflake_lease_pool',
     'SELECT last_value, is_called FROM randflake_lease_lease_id_seq');
 my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;

@@ -54,11 +54,12 @@ SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001',
                                '0123456789abcdef');
 CREATE DATABASE unbound;
 SQL
+$old->safe_psql('postgres', comparisons());
 $old->safe_psql('unbound',
     'CREATE EXTENSION randflake_type CASCADE; DELETE FROM randflake_key; DELETE FROM randflake_key_check');
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY id',
     'SELECT * FROM parcel ORDER BY id', 'SELECT * FROM made ORDER BY id',
-    'SELECT *, tableoid::regclass FROM parts ORDER BY id', 'SELECT count(*) FROM recent',
+    'SELECT *, tableoid::regclass FROM parts ORDER BY id', 'SELECT count(*) FROM recent', 'SELECT * FROM pair ORDER BY a',
     'SELECT * FROM randflake_key', 'SELECT * FROM randflake_lease',
     'SELECT * FROM randflake_lease_pool',
     'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
@@ -109,6 +110,9 @@ is($new->safe_psql('postgres', "SELECT min(generated_at) > to_timestamp($started
           . ' WHERE n > 50000'), 't', 'the new server held off from its start');
 
 $new->safe_psql('postgres', <<'SQL');
+DROP DOMAIN pair_domain;
+DROP FUNCTION pair_function;
+DROP TABLE pair, pair_log CASCADE;
 DROP VIEW shards, recent;
 DROP TABLE item, parcel, before, made, parts;
 REVOKE EXECUTE ON FUNCTION randflake_decode(bigint) FROM support;

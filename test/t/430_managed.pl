@@ -97,7 +97,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
     # Starts when a second has few numbers left, so the identifiers continue in the next second.
-    $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
+    $own = as_owner($managed, 'SELECT setval(tickets, pg_sequence_last_value(tickets) + greatest(((extract(epoch FROM now())::bigint - 1730000000 + 21) << 6) - randflake.randflake_position(tickets, hops, leaps), 0)), setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
         '1501|2|2|t|t', "$name: the library reads the edition's identifiers of 53 bits");
@@ -238,7 +238,7 @@ my $text = slurp_file($managed->logfile, $log);
 like($text, qr/Query Text: .*nextval/s, 'the log has plans of nested statements');
 is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret nor key is in the log');
 like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
-is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3', 'the status');
+is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id, ids_per_second FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3|122880', 'the status');
 
 # --- one node id ----------------------------------------------------------------------------------
 

@@ -9,13 +9,17 @@ use Randflake;
 use RandflakeManaged;
 use Time::HiRes qw(sleep time);
 
-my $rounds = $ENV{RANDFLAKE_ROUNDS} // 5;
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 4;
 my $node = managed_server('main', streaming => 1, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 60\n");
 install_managed($node);
 
 read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
 like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
-like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
+like(my $secret = as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
+append_to_file(my $file = PostgreSQL::Test::Utils::tempdir() . '/secret', "$secret\n" . ('5' x 32) . " from 2050-01-01T00:00:00Z\n");
+as_owner($node, block('rotate') =~ s/'randflake\.secret'/'$file'/r);
+is(as_owner($node, "SELECT string_agg(state, ' ' ORDER BY generation) FROM randflake.randflake_secrets; SELECT randflake.randflake_configure('$secret', NULL)"),
+    "current future\n", 'the lines of a file, from psql');
 is(as_owner($node, q{SELECT bool_and(generated_at < clock_timestamp() + interval '30 s') FROM customer, randflake.randflake_decode(id)}),
     't', 'what is made under a secret that is new begins at once');
 
@@ -54,7 +58,7 @@ sub receive_no_more {
     my ($standby) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
     $standby->reload;
-    $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
+    $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or give_up('still receives');
 }
 
 # Makes identifiers that use up the given number of seconds ahead of the clock. Skips most numbers.
@@ -109,6 +113,8 @@ BEGIN
             END IF;
         EXCEPTION WHEN raise_exception THEN
             got := 'wait';
+        WHEN object_not_in_prerequisite_state THEN
+            got := 'back';
         END;
         IF got <> array_to_string(t[4:], ' ') THEN
             RAISE WARNING '% gave %', line, got;
@@ -119,7 +125,7 @@ $do$;
 SQL
 for my $promoted ('', 'promoted') {
     chomp(my $trace = `$program $promoted`);
-    as_owner($node, q{UPDATE randflake.randflake_state SET timeline = 'former', failover = true}, 'model') if $promoted;
+    as_owner($node, q{UPDATE randflake.randflake_state SET timeline = 'former', failover = true, writer = pg_current_xact_id()::xid}, 'model') if $promoted;
     my ($status, $out, $differs) = $node->psql('model', "SET test.trace = '$trace'; $replay");
     ok($status == 0 && $differs eq '', 'as the model' . ($promoted && ', promoted') . ', in ' . (1 + $trace =~ tr/\n//) . ' states') or diag substr $differs, 0, 2000;
 }
@@ -130,7 +136,7 @@ $node->safe_psql('postgres', 'DROP DATABASE model');
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
-    as_owner($node, block('copy'));
+    as_owner($node, 'SELECT randflake.randflake_configure(NULL, 8)');
     my ($text) = $old->query('SELECT randflake.randflake_generate()');
     like($old->{stderr} . ($text // ''), qr/not configured/, "$isolation: an old snapshot sees no node id");
     $old->quit;
@@ -146,7 +152,7 @@ is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9); SELECT count(
 
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE app OWNER owner');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one that was configured/ }, 'a copy of the database', database => 'copy');
-is(as_owner($node, 'SELECT problem FROM randflake.randflake_status', 'copy'), 'this database is a copy of the one that was configured, or was upgraded: Two databases with the same node id would make the same identifiers.', 'the status of a copy');
+is(as_owner($node, 'SELECT problem FROM randflake.randflake_status', 'copy'), 'this database is a copy of the one that was configured, or was upgraded or restored: Two databases with the same node id would make the same identifiers.', 'the status of a copy');
 is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); SELECT count(*) FROM randflake.randflake_generate(3)', 'copy'), "\n3", 'a copy with another node id');
 $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
@@ -155,12 +161,12 @@ error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => q
 # Each fault breaks one contract. The function must raise an error whose hint is the remedy.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
-    [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
+    [ 'the position never falls', 'climb', 'p := nextval(tickets) + leapt', 'p := nextval(tickets)' ],
     [ 'a second is opened by its holder, once', 'open', "v := pg_sequence_last_value(c.numbers);\n",
         "PERFORM setval(c.numbers, (life << 47) | (t << 17)); v := pg_sequence_last_value(c.numbers);\n" ],
     [ 'after a start, no second is opened before the first that is unused for certain', 'open', 'WHEN second IS NULL THEN first', 'WHEN second IS NULL THEN now' ],
     [ 'the position goes beyond each second that may have been used', 'configure', 'greatest(((latest << 6) | 63) - reached, 0)', '0' ]);
-is_deeply([ sort map { $_->[0] } @faults ], [ sort $script =~ /_broken\(.*, '(.+)'\)/g ], 'a fault for each contract');
+is_deeply([ sort map { $_->[0] } @faults ], [ sort $script =~ /_broken\([\w.]+,\s+'(.+)'\)/g ], 'a fault for each contract');
 for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
@@ -168,7 +174,7 @@ for my $fault (@faults) {
     # Sets `numbers` to 0. Sets `tickets` and `hops` to values that add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
-    my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
+    my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'configure' ? 'configure(NULL, 9)' : 'generate()'), database => 'second', user => 'owner');
     ok($error->{sqlstate} eq 'XX001' && $error->{detail} eq "The contract is: $contract.", "broken: $contract") or diag($error->{text});
     my ($remedy) = $error->{hint} =~ /run (SELECT .*?\))\./;
     is(as_owner($node, "CREATE OR REPLACE $function$remedy; SELECT count(*) FROM randflake.randflake_generate(3)", 'second'), "\n3", '  and its remedy');
@@ -189,14 +195,24 @@ for my $case (
     [ 'a branch from before' => "SET neon.timeline_id = 'branch'; DO 'BEGIN PERFORM setval(tickets, pg_sequence_last_value(tickets) - 64 * 20) FROM randflake.randflake_state; END'; $configure(NULL, NULL);" ],
     [ 'another database' => "$install $configure('SECRET', 20);", 'lost2' ],
     [ 'a dump, restored over it' => "$configure(NULL, NULL);", 'lost', 'dump' ],
+    [ "a dump's data, restored over it" => "$configure(NULL, 20);", 'lost', 'data' ],
+    map({ [ "a dump's data, restored after TRUNCATE$_->[0]" => "$configure(NULL, 20);", 'lost', 'data', "TRUNCATE randflake.randflake_state$_->[1]" ] }
+        [ '', '' ], [ ' and without triggers', '; ALTER TABLE randflake.randflake_state DISABLE TRIGGER ALL' ]),
     [ 'configured and rolled back' => "$configure(NULL, 21);", 'lost', "BEGIN; $configure(NULL, 21);" ])
 {
-    my ($name, $sql, $second, $how) = @$case;
+    my ($name, $sql, $second, $how, $before) = @$case;
     $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER owner") for 'lost', 'lost2';
     my @ids = hurry($node, 12, 'lost', "$install $configure(NULL, 20);", 'SELECT secret FROM randflake.randflake_state');
     my $secret = pop @ids;
     like($secret, qr/^[0-9a-f]{32}$/, "$name: before");
-    if (($how // '') eq 'dump') {
+    if (($how // '') eq 'data') {
+        # The data is from now, and its `numbers` stays usable.
+        command_ok([ 'pg_dump', '--data-only', '-U', 'owner', '-f', "$made.sql", $node->connstr('lost') ], "$name: dumped");
+        push @ids, hurry($node, 12, 'lost');
+        as_owner($node, $before, 'lost') if $before;
+        command_ok([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-U', 'owner', '-f', "$made.sql", '-o', '/dev/null', $node->connstr('lost') ], "$name: restored");
+        is(as_owner($node, 'SELECT secret FROM randflake.randflake_state', 'lost'), $secret, "$name: with the secret");
+    } elsif (($how // '') eq 'dump') {
         # Makes the dump before sessions use further numbers, so the dump lacks them.
         my $dump = $node->basedir . '/lost.sql';
         command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
@@ -207,12 +223,42 @@ for my $case (
     } elsif ($how) {
         push @ids, hurry($node, 3, 'lost', $how, 'ROLLBACK');
     }
-    error_is($node, "DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SELECT randflake.randflake_generate()", '55000',
+    my $crash = "DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END';" x (($how // '') =~ /^DROP/);
+    error_is($node, "$crash SELECT randflake.randflake_generate()", '55000',
         { message => qr/is a copy of the one/ }, "$name: no identifier before that", database => 'lost') if $how && $how !~ /^BEGIN/;
     push @ids, hurry($node, 2, $second // 'lost', $sql =~ s/SECRET/$secret/gr);
     my %distinct = map { $_ => 1 } @ids;
     ok(@ids >= 350 && keys %distinct == @ids, "$name: none of " . @ids . ' identifiers comes twice') or diag(scalar keys %distinct);
     $node->safe_psql('postgres', "DROP DATABASE $_") for 'lost', 'lost2';
+}
+
+# Tools set sequences back and leave `numbers` alone. The next call that opens a second fails, also
+# after a clean restart, and so does its successor. The hint has the remedy.
+my $end_second = "DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8191) FROM randflake.randflake_state; END';";
+my $problem = 'SELECT problem FROM randflake.randflake_status';
+for my $case (
+    [ 'setval of tickets', 'SELECT setval(tickets, pg_sequence_last_value(tickets) - 64 * 61) FROM randflake.randflake_state' ],
+    [ 'setval of hops', 'SELECT setval(hops, pg_sequence_last_value(hops) - 64) FROM randflake.randflake_state' ],
+    [ 'RESTART of leaps', 'ALTER SEQUENCE randflake.randflake_leaps_22 RESTART' ],
+    [ 'RESTART of tickets', 'ALTER SEQUENCE randflake.randflake_tickets_22 RESTART' ],
+    [ 'setval of numbers up', 'SELECT setval(numbers, pg_sequence_last_value(numbers) + (60 << 17)) FROM randflake.randflake_state' ])
+{
+    my ($name, $sql) = @$case;
+    # The position has parts in all of its sequences, as after idle times.
+    as_owner($node, "$configure(NULL, 22); SELECT setval(tickets, randflake.randflake_position(tickets, hops, leaps) - 16777216 - 32768),
+        setval(leaps, 64), setval(hops, 64) FROM randflake.randflake_state");
+    my @ids = hurry($node, 2);
+    is(as_owner($node, $problem), '', "$name: no problem before");
+    as_owner($node, $sql);
+    for my $state ('at once', 'after a restart') {
+        $node->restart if $state ne 'at once';
+        like(as_owner($node, $problem), qr/^the sequences of node id 22 were set back: They stand at 2.*, but .* up to 2/, "$name, $state: a problem");
+        error_is($node, ($state eq 'at once' ? $end_second : '') . 'SELECT randflake.randflake_generate()', '55000',
+            { message => qr/^the sequences of node id 22 were set back$/, hint => qr/^Run SELECT randflake\.randflake_configure\(NULL, 22\)\.$/ }, "$name, $state: an error", database => 'app', user => 'owner');
+    }
+    push @ids, hurry($node, 1, 'app', "$configure(NULL, 22);");
+    my %distinct = map { $_ => 1 } @ids;
+    ok(@ids == 75 && keys %distinct == @ids, "$name: none of " . @ids . ' identifiers comes twice');
 }
 
 my $standby = start_standby('asynchronous');
@@ -264,11 +310,13 @@ sub end_clients {
     }
 }
 
-# If a session opens a second, it sleeps before its first ticket and after each ticket.
-my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
-my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
-$slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
-as_owner($node, "CREATE OR REPLACE $slow");
+# If a session opens a second, it sleeps before its first ticket, after each ticket, and before it
+# sets `numbers`.
+my $open = join "\n", map { $script =~ /(CREATE OR REPLACE FUNCTION randflake\.randflake_$_\(.*?\n\$\$;)/s } qw(climb open);
+my $slow = $open =~ s/(?=WHILE [^;]* < goal LOOP|IF p >> 6 >= wanted|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
+die 'slows down nothing' if 3 != (() = $slow =~ /pg_sleep\(random/g);
+$slow =~ s/(?=p := nextval\(tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
+as_owner($node, $slow);
 my @clients = start_clients(8);
 my $end = time + 10;
 while (time < $end) {
@@ -281,7 +329,7 @@ while (time < $end) {
 }
 end_clients(@clients);
 judge('paused and cancelled');
-as_owner($node, "CREATE OR REPLACE $open");
+as_owner($node, $open);
 
 # --- crashes --------------------------------------------------------------------------------------
 
@@ -321,7 +369,7 @@ as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 $node->reload;
-$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or die 'no standby';
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or give_up('no standby');
 receive_no_more($standby);
 keep(hurry($node, 45));
 $node->stop('immediate');

@@ -4,7 +4,9 @@
 use JSON::PP qw(decode_json);
 use Randflake;
 
-my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' }, extensions => []);
+$RandflakeSessions::keep = 1;
+my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' }, extensions => [],
+    conf => "max_locks_per_transaction = 64\njit = off\n");
 my $tool = 'randflake_migrate';
 my $script = slurp_file('migrate/randflake_migrate.sql');
 $node->safe_psql('postgres', "CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE; BEGIN; $script COMMIT");

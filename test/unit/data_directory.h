@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "core/window/window_state.h"
@@ -24,6 +25,13 @@ struct DataDirectory {
     uint32_t largest_skew_ms = 0;
 };
 
+// A run marker, which outlives its name as long as a server has it open.
+struct Marker {
+    uint64_t mark = 0;
+    int64_t locked_by = -1;  // the server that holds the lock
+};
+using OpenMarker = std::shared_ptr<Marker>;
+
 // Models a computer with its clocks and run markers (run_marker.cpp). A boot clears the markers.
 class Machine {
 public:
@@ -33,8 +41,7 @@ public:
     void Boot(uint64_t boot, int64_t true_ms) {
         boot_ = tells_boots_ ? boot : 0;
         booted_at_ms_ = true_ms;
-        marked_.clear();
-        locked_.clear();
+        markers_.clear();
     }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
@@ -45,20 +52,31 @@ public:
     uint64_t boot() const { return boot_; }
 
     uint64_t Marked(const Origin& origin) const {
-        const auto found = marked_.find(KeyOf(origin));
-        return found == marked_.end() ? 0 : found->second;
+        const auto found = markers_.find(KeyOf(origin));
+        return found == markers_.end() ? 0 : found->second->mark;
     }
-    void Mark(const Origin& origin, uint64_t mark) { marked_[KeyOf(origin)] = mark; }
-    void Forget(const Origin& origin) { marked_.erase(KeyOf(origin)); }
-    void ForgetAll() { marked_.clear(); }
+    void Mark(const Origin& origin, uint64_t mark) { Open(origin)->mark = mark; }
+    void Forget(const Origin& origin) { markers_.erase(KeyOf(origin)); }
+    void ForgetAll() { markers_.clear(); }
 
-    // Takes the lock of a file for a server. All hard links of a file share one lock.
-    bool Lock(const FileIdentity& identity, int64_t server) {
-        const auto key = KeyOf({0, 0, identity});
-        return locked_.emplace(key, server).first->second == server;
+    // Locks the marker for a server. A directory shares it with hard-linked copies and snapshots.
+    // Returns none if another server holds the lock.
+    OpenMarker Lock(const Origin& origin, int64_t server) {
+        OpenMarker marker = Open(origin);
+        if (marker->locked_by < 0)
+            marker->locked_by = server;
+        return marker->locked_by == server ? marker : nullptr;
     }
     void Unlock(int64_t server) {
-        std::erase_if(locked_, [&](const auto& lock) { return lock.second == server; });
+        for (const auto& [key, marker] : markers_)
+            if (marker->locked_by == server)
+                marker->locked_by = -1;
+    }
+    bool HasName(const OpenMarker& marker) const {
+        for (const auto& [key, other] : markers_)
+            if (other == marker)
+                return true;
+        return false;
     }
 
 private:
@@ -72,8 +90,13 @@ private:
     uint64_t boot_ = 0;
     int64_t booted_at_ms_ = 0;
     int64_t offset_ms_ = 0;
-    std::map<Key, uint64_t> marked_;
-    std::map<Key, int64_t> locked_;  // by files: the server that locks each
+    OpenMarker& Open(const Origin& origin) {
+        OpenMarker& marker = markers_[KeyOf(origin)];
+        if (marker == nullptr)
+            marker = std::make_shared<Marker>();
+        return marker;
+    }
+    std::map<Key, OpenMarker> markers_;
 };
 
 }  // namespace randflake::simulation

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 #include "fleet_simulation.h"
@@ -14,7 +15,6 @@ namespace {
 struct BrokenRule {
     const char* name;
     Scenario scenario;
-    uint64_t first_seed = 1;  // schedules with lower seeds find nothing
 };
 
 class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {};
@@ -26,16 +26,16 @@ const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
     // In only one schedule of 10,000, a failover loses a lease and a restore brings it back.
     {"LeasesThatAreGrantedAheadOfTheMark",
-     {.rules = {.wait_for_mark = false}, .only_failovers = true},
-     17500},
+     {.rules = {.wait_for_mark = false}, .only_failovers = true}},
     {"AMarkThatAPurgeDoesNotRaise", {.rules = {.purge_raises_mark = false}}},
-    {"NoHoldOffBeforeTheFirstKnownGrant", {.rules = {.knows_where_made = false}}},
+    {"NoHoldOffBeforeTheFirstKnownGrant",
+     {.rules = {.knows_where_made = false}, .loses_nothing = true}},
     {"NoHoldOffByAnotherCoordinator", {.rules = {.hold_off = false}}},
     {"AHoldOffThatTakesClocksForEqual",
      {.rules = {.hold_off_for_skew = false, .hold_off_for_renewals = false}}},
     {"LeasesThatAreLongerThanTheHoldOff", {.rules = {.longest_lease = false}}},
     {"RenewalOfALeaseThatHasEnded", {.rules = {.renew_before_end = false}}},
-    {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 11490},
+    {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}},
     {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
     {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
     // Drops both rules, because either rule alone stops nearly all renewals that this case needs.
@@ -48,15 +48,14 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kEverything, .rules = {.creation_counts = false}, .made_in_place = false}},
     {"AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt",
      {.fleet = kEverything, .identity_has_birth = false}},
-    {"RenewalToAnyEnd", {.fleet = kEverything, .rules = {.bounded_renewal = false}}, 1970},
+    {"RenewalToAnyEnd", {.fleet = kEverything, .rules = {.bounded_renewal = false}}},
     {"ReleaseByAnotherRole", {.fleet = kEverything, .rules = {.own_role = false}}},
     {"NodeIdsOfTheCoordinatorsOwnServerLeasedOut",
      {.fleet = kEverything, .rules = {.own_nodes = false}}},
     {"NodeIdsThatWereStaticLeasedOutAtOnce",
      {.fleet = kEverything, .rules = {.added_nodes_wait = false}, .only_pool_changes = true}},
     {"APoolThatIsOpenedAgainAndGrantsAtOnce",
-     {.fleet = kEverything, .rules = {.reopening_waits = false}},
-     10270},
+     {.fleet = kEverything, .rules = {.reopening_waits = false}}},
     {"AFailoverThatLostNothingAfterOneThatDid",
      {.rules = {.lost_nothing_once = false}, .only_failovers = true, .loses_nothing = true}},
     {"AFailoverThatLostSomethingAfterOneThatDidNot",
@@ -73,8 +72,7 @@ const BrokenRule kBrokenRules[] = {
     {"ADiskThatIsRolledBackToAStopBeforeTheLastRun",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresOtherRuns}},
     {"NodeIdsNewToADirectoryUsedAtOnce",
-     {.fleet = kEverything, .skew_stays = true, .mutant = kStartsUnknownNodeIdsAtOnce},
-     1600},
+     {.fleet = kEverything, .skew_stays = true, .mutant = kStartsUnknownNodeIdsAtOnce}},
     {"PartlyKnownNodeIdsTakenForKnown",
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesOneNodeIdForAll}},
     {"EndsOfOtherRangesThatACopyTakesForItsOwn",
@@ -83,8 +81,7 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesCopiesForTheOriginal}},
     // In only one schedule of 50,000, a takeover and a failback happen within the same second.
     {"AStopOfAnyTimeTakenForAProof",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop},
-     43320},
+     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop}},
     {"AHoldOffThatRunsWhileTheServerIsAStandby",
      {.fleet = kEverything, .mutant = kHoldsOffFromTheServersStart}},
     {"AWindowMovedBeforeItsEndIsWritten", {.fleet = kOneDirectory, .mutant = kMovesTheWindowFirst}},
@@ -92,12 +89,10 @@ const BrokenRule kBrokenRules[] = {
     {"AStartBelowTheEndOfALeaseThatWasUsed",
      {.fleet = kOneDirectory, .mutant = kAnnouncesNoLeases}},
     {"AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced",
-     {.fleet = kOneDirectory, .mutant = kTakesBackWhatAFormerWindowAnnounced},
-     3750},
+     {.fleet = kOneDirectory, .mutant = kTakesBackWhatAFormerWindowAnnounced}},
 
     {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook",
-     {.fleet = kEverything, .mutant = kOpensWithoutTheLook},
-     4740},
+     {.fleet = kEverything, .mutant = kOpensWithoutTheLook}},
 
     {"ARangeEnteredBelowItsWrittenEnd",
      {.fleet = kOneDirectory, .set_back_far = true, .mutant = kChoosesRangesInUse}},
@@ -106,8 +101,7 @@ const BrokenRule kBrokenRules[] = {
     {"ARangeWhoseEndsAreNotWritten",
      {.fleet = kOneDirectory, .set_back_far = true, .mutant = kLeavesRangesUnwritten}},
     {"ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed",
-     {.fleet = kTwoNodeIds, .set_back_far = true, .mutant = kForgetsTheFloor},
-     13600},
+     {.fleet = kTwoNodeIds, .set_back_far = true, .mutant = kForgetsTheFloor}},
     {"AStopOfSomeNodeIdsTakenForAProofOfAll",
      {.fleet = kTwoNodeIds, .set_back_far = true, .mutant = kProvesOneRangeForAll}},
 
@@ -115,8 +109,7 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kTwoNodeIds,
       .changes_settings = true,
       .set_back_far = true,
-      .mutant = kProvesByTheFirstRange},
-     21000},
+      .mutant = kProvesByTheFirstRange}},
     {"ASpareRangeEnteredDuringTheHoldOff",
      {.fleet = kOneDirectory,
       .changes_settings = true,
@@ -131,14 +124,12 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kOneDirectory,
       .changes_settings = true,
       .set_back_far = true,
-      .mutant = kLeavesRangesByClosing},
-     810},
+      .mutant = kLeavesRangesByClosing}},
 
     {"AHoldOffThatAChangeDoesNotProlong",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kKeepsTheHoldOffOfTheStart}},
     {"AHoldOffOfALeaseThatAChangeDoesNotProlong",
-     {.fleet = kEverything, .changes_settings = true, .mutant = kKeepsTheHoldOffOfALease},
-     2690},
+     {.fleet = kEverything, .changes_settings = true, .mutant = kKeepsTheHoldOffOfALease}},
     {"AFloorThatAChangeDoesNotRaise",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kRaisesNoFloor}},
     {"AStateWithoutTheDifferenceOfItsRun",
@@ -147,13 +138,11 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kStopsWithoutSkew}},
 
     {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
-     {.fleet = kEverything, .operation = {.waits_until_free = false}},
-     2550},
+     {.fleet = kEverything, .operation = {.waits_until_free = false}}},
     {"ACoordinatorMadeWhileItsPredecessorGrants",
      {.fleet = kEverything, .operation = {.closes_first = false}}},
     {"NodeIdsGivenUpByACoordinatorsServerThatAreInThePool",
-     {.fleet = kEverything, .operation = {.takes_own_nodes_out = false}},
-     54300},
+     {.fleet = kEverything, .operation = {.takes_own_nodes_out = false}}},
     {"APoolThatIsNotConfiguredAgainAfterAFailover",
      {.fleet = kEverything, .operation = {.configures_again = false}}},
     {"AWordThatNothingWasLostThatIsUntrue",
@@ -169,10 +158,10 @@ const BrokenRule kBrokenRules[] = {
     {"ALeaseOfThePrimaryThatAPromotedStandbyResumesAfterACrash", {.mutant = kResumesAfterAnyCrash}},
     {"ALeaseThatIsResumedInACopy", {.mutant = kResumesInCopies}},
     {"ALeaseThatIsResumedWithoutTheLock", {.mutant = kResumesWithoutTheLock}},
+    {"AMarkerThatIsWrittenWithoutItsLock", {.mutant = kMarksWithoutTheLock}},
     {"ADiskThatIsSetBackWithinARun", {.mutant = kComparesRunsOnly}},
     {"AFailedWriteThatIsTakenForTheNext", {.mutant = kCountsNoFailedWrites}},
     {"AWindowThatTheMarkerDoesNotShow", {.mutant = kMarksTheWriteBefore}},
-    {"ALeaseTakenWithoutTheLockThatOthersResume", {.mutant = kSaysThatItHasTheLock}},
     {"ALeaseOfOneNodeIdResumedForTwo", {.mutant = kResumesOtherNodeCounts}},
     {"AReleaseBeforeTheLeaseIsStruck", {.mutant = kReleasesBeforeItStrikes}},
     {"ALeaseReleasedThatMayNotBeResumed", {.mutant = kReleasesWhatItDoesNotResume}},
@@ -213,8 +202,7 @@ const BrokenRule kBrokenSecretRules[] = {
     {"AStartUnderFewerOrOtherSecrets", {.fleet = kTwoNodeIds, .mutant = kStartsUnderAnySecrets}},
     // In one of 10,000 schedules, a server starts with a file that lacks only the added secret.
     {"AStateWithoutTheSecretsThatWereAdded",
-     {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets},
-     2410},
+     {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets}},
 
     {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},
     {"RenewalsBeyondASecretThatOneSideLacks", {.rules = {.stops_renewals = false}}},
@@ -231,22 +219,38 @@ const BrokenRule kBrokenSecretRules[] = {
      {.operation = {.sets_secrets_again = false}}},
 };
 
+bool Finds(const Scenario& scenario, uint64_t seed) {
+    const Findings found = Simulate(scenario, seed);
+    if (!found.violation.empty())
+        std::cout << "  schedule " << seed << ": " << found.violation << '\n';
+    return !found.violation.empty();
+}
+
+// Runs the recorded schedule first. A record is stale if its schedule finds nothing.
 TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     constexpr uint64_t kSchedules = 100000;  // many times the number needed
-    const auto& [name, rule, first_seed] = GetParam();
+    constexpr uint64_t kWithoutRecord = 100;
+    const auto& [name, rule] = GetParam();
     const bool rotates = std::ranges::any_of(
-        kBrokenSecretRules, [&](const BrokenRule& other) { return other.name == name; });
+        kBrokenSecretRules,
+        [&, name = name](const BrokenRule& other) { return other.name == name; });
     Scenario scenario = rule;
     scenario.rotates = rotates;
     scenario.layout = {kWindowEpochMs, 8, 3, 2};
     scenario.layout.lowest_stands_for_second = rotates;
     scenario.numbers = scenario.layout;
-    for (uint64_t seed = first_seed; seed <= kSchedules; seed++)
-        if (const Findings found = Simulate(scenario, seed); !found.violation.empty()) {
-            std::cout << "  schedule " << seed << ": " << found.violation << '\n';
-            return;
-        }
-    FAIL() << "no violation in " << kSchedules << " schedules";
+    const std::vector<uint64_t> recorded = RecordedSeeds(name);
+    if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); }))
+        return;
+    uint64_t seed = 1;
+    while (seed <= kSchedules && !Finds(scenario, seed))
+        seed++;
+    ASSERT_LE(seed, kSchedules) << "no violation in " << kSchedules << " schedules";
+    if (recorded.empty() && seed <= kWithoutRecord)
+        return;
+    std::cout << "stale seed of " << name << ", now " << seed << ": run make -C test/unit record\n";
+    if (std::getenv("RANDFLAKE_RECORD") != nullptr)
+        RecordSeed(name, seed);
 }
 
 const auto NameOf = [](const auto& rule) { return rule.param.name; };

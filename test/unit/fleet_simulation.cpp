@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <fstream>
 #include <vector>
 
 #include "simulated_server.h"
@@ -963,8 +964,9 @@ private:
             const SimulatedServer& source = servers_[PickServer()];
             server->MoveTo(source.machine());
             directory = source.directory();
-            findings_.linked_copies++;
-            Trace(*server) << "becomes a hard-linked copy of server " << source.role() << '\n';
+            findings_.twins++;
+            Trace(*server) << "becomes a hard-linked copy or a snapshot of server " << source.role()
+                           << '\n';
         } else {
             Damage(&directory);
             Trace(*server) << "disk is damaged\n";
@@ -1247,6 +1249,20 @@ private:
 
 Findings Simulate(const Scenario& scenario, uint64_t seed) {
     return Simulation(scenario, seed).Run();
+}
+
+std::vector<uint64_t> RecordedSeeds(const std::string& name) {
+    std::vector<uint64_t> seeds;
+    std::ifstream file(FLEET_SEEDS);
+    uint64_t seed = 0;
+    for (std::string of; file >> of >> seed;)
+        if (of == name)
+            seeds.push_back(seed);
+    return seeds;
+}
+
+void RecordSeed(const std::string& name, uint64_t seed) {
+    std::ofstream(FLEET_SEEDS, std::ios::app) << name << ' ' << seed << '\n';
 }
 
 }  // namespace simulation

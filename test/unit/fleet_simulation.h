@@ -22,6 +22,7 @@
 #include <array>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "lease_coordinator.h"
 #include "lease_ledger.h"
@@ -93,7 +94,7 @@ struct Findings : ServerEvents, Handovers {
     size_t skew_changes = 0;
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
-    size_t promotions = 0, copies = 0, linked_copies = 0, rollbacks = 0, rewinds = 0, damages = 0,
+    size_t promotions = 0, copies = 0, twins = 0, rollbacks = 0, rewinds = 0, damages = 0,
            moved_disks = 0;
     size_t quick_changes = 0;  // starts with other node ids right after a stop
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
@@ -144,7 +145,7 @@ inline constexpr auto kCounters = CountersOf(
     Count(&F::clock_steps, "steps of a clock"), Count(&F::lost_memories, "losses of shared memory"),
     Count(&F::lost_workers, "lost lease workers"), Count(&F::stops, "stops"),
     Count(&F::crashes, "crashes"), Count(&F::boots, "boots"), Count(&F::promotions, "promotions"),
-    Count(&F::copies, "copies"), Count(&F::linked_copies, "hard-linked copies"),
+    Count(&F::copies, "copies"), Count(&F::twins, "hard-linked copies and snapshots"),
     Count(&F::resumed, "leases resumed"), Count(&F::rollbacks, "rollbacks"),
     Count(&F::rewinds, "rewinds"), Count(&F::damages, "damages"),
     Count(&F::moved_disks, "moved disks"), Count(&F::changed_nodes, "starts with other node ids"),
@@ -193,5 +194,10 @@ inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
 
 // Runs the schedule of this seed. A seed gives the same schedule on every platform.
 Findings Simulate(const Scenario& scenario, uint64_t seed);
+
+// Seeds of schedules that found a violation, in fleet_seeds.txt: a line for each, "NAME SEED". NAME
+// is a broken rule, or a test of fleet_simulation_test.cpp.
+std::vector<uint64_t> RecordedSeeds(const std::string& name);
+void RecordSeed(const std::string& name, uint64_t seed);
 
 }  // namespace randflake::simulation

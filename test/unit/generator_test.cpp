@@ -153,6 +153,35 @@ TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     EXPECT_EQ(slot.load(), Word(120, 7, 27));
 }
 
+// Long runs use up what they may take of a second. Then a single number is still free.
+TEST(LongRun, LeavesAQuarterOfEachSecond) {
+    const auto take = [](uint64_t word, uint32_t wanted) {
+        return NextReservation(kRandflake, word, {120}, kWindow, wanted, Share::kLongRun);
+    };
+    ExpectReserved(take(Word(119, 7, 5), 1000), {120, 7, 0}, 1000);
+    ExpectReserved(take(Word(119, 7, 5), UINT32_MAX), {120, 7, 0}, 49152);
+    ExpectReserved(take(Word(120, 7, 49151), UINT32_MAX), {120, 7, 49152}, 24576);
+    ExpectReserved(take(Word(120, 7, 98175), UINT32_MAX), {120, 7, 98176}, 64);
+
+    uint64_t word = Word(119, 7, 5);
+    for (Reservation run = take(word, UINT32_MAX); run.count > 0; run = take(word, UINT32_MAX)) {
+        const uint64_t left = 98304 - kRandflake.Unpack(run.first).sequence;
+        EXPECT_GE(run.count, kLeastOfLongRun);
+        EXPECT_LE(run.count, left / 2);
+        word = run.first + run.count - 1;
+    }
+    EXPECT_EQ(take(word, 1).outcome, Outcome::kExhausted);
+    EXPECT_EQ(take(word, 1).count, 0u);
+    EXPECT_LT(kRandflake.Unpack(word).sequence, 98304u);
+    ExpectReserved(Next(word, 120, kWindow, UINT32_MAX),
+                   {120, 7, kRandflake.Unpack(word).sequence + 1},
+                   static_cast<uint32_t>(131071 - kRandflake.Unpack(word).sequence));
+    EXPECT_EQ(NextReservation(kRandflake, word, {119}, kWindow, 1, Share::kLongRun).outcome,
+              Outcome::kClockBehind);
+    ExpectReserved(NextReservation(kRandflake, word, {121}, kWindow, 1, Share::kLongRun),
+                   {121, 7, 0}, 1);
+}
+
 struct Server {
     std::array<AtomicWord, 3> slots{};
     AtomicWord window{0};

@@ -37,7 +37,7 @@ TEST(LayoutText, NamesAndTheirDescriptions) {
         "time=41:1ms, node=10, sequence=12, epoch=2015-01-01",
         "time=40:1ms, node=13, sequence=10, epoch=2011-08-24 21:07:01.721",
         "time=39:10ms, sequence=8, node=16, epoch=2014-09-01",
-        "time=28:1s, node=22, sequence=13, epoch=2016-05-20",
+        "time=28:1s, node=22, sequence=13, epoch=2016-05-19 16:00:00",
     };
     int i = 0;
     for (const NamedLayout& named : kNamedLayouts) {

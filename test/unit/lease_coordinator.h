@@ -145,12 +145,17 @@ public:
             HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
     }
 
-    // Returns whether `identity` is a promoted standby of `former`: it has the same system
-    // identifier and the next timeline. The lowest bits of an identity are its timeline.
+    // The lowest bits of an identity are its timeline, and these are the starts of its server.
+    static constexpr uint64_t kStarts = 0xff000000;
+    static constexpr uint64_t WithoutStart(uint64_t identity) { return identity & ~kStarts; }
+
+    // Returns whether `identity` is a promoted standby of `former`, with the same system identifier
+    // and the next timeline, or its next start.
     bool Promoted(uint64_t former, uint64_t identity) const {
         return former != kNone && former >> 32 == identity >> 32 &&
                (rules_.promoted_once
-                    ? static_cast<uint16_t>(former + 1) == static_cast<uint16_t>(identity)
+                    ? static_cast<uint16_t>(former + 1) == static_cast<uint16_t>(identity) ||
+                          (former != identity && WithoutStart(former) == WithoutStart(identity))
                     : former < identity);
     }
 
@@ -179,8 +184,8 @@ public:
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
-        seen.same = identity_ == identity;
-        seen.noted_here = takeover_identity_ == identity;
+        seen.same = WithoutStart(identity_) == WithoutStart(identity) && !TakenOverSince();
+        seen.noted_here = WithoutStart(takeover_identity_) == WithoutStart(identity);
         seen.called = taken_over_;
         seen.noted = {takeover_};
         seen.high_water = {high_water_};
@@ -199,6 +204,7 @@ public:
     }
 
     void Serve(const Static& nodes) { static_ = nodes; }
+    void Started(int64_t now) { started_ = now; }
 
     Refusal refusal() const { return refusal_; }
     bool about_secrets() const { return about_secrets_; }
@@ -573,11 +579,11 @@ private:
     // Models randflake_lease_share_pool. Returns the mark. With `make`, may change an unused pool.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
-        if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
+        if ((first && !make) || (identity_ == identity && NotedHere(identity) && !TakenOverSince()))
             return high_water_;
-        const bool here = takeover_identity_ == identity || (first && !rules_.knows_where_made);
+        const bool here = NotedHere(identity) || (first && !rules_.knows_where_made);
         if (!here || (!taken_over_ && !first)) {
-            int64_t since = now;
+            int64_t since = std::max(now, started_);
             for (const Lease& lease : leases_)
                 since = std::max({since, lease.granted_at, lease.renewed_at});
             takeover_ = std::min(since, Horizon());
@@ -586,13 +592,25 @@ private:
         }
         return HoldsOff() ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
     }
+    // Returns whether a takeover was noted since the pool's last change.
+    bool TakenOverSince() const { return noted_ != Noted(); }
+    std::optional<std::pair<int64_t, uint64_t>> Noted() const {
+        if (!taken_over_)
+            return std::nullopt;
+        return std::pair{takeover_, takeover_identity_};
+    }
+    // Models randflake_lease_noted_here.
+    bool NotedHere(uint64_t identity) const {
+        return WithoutStart(takeover_identity_) == WithoutStart(identity) && takeover_ >= started_;
+    }
     bool HoldsOff() const { return rules_.hold_off && (taken_over_ || rules_.creation_counts); }
 
     // Models randflake_lease_lock_pool.
     void LockPool(uint64_t identity, int64_t now) {
         const int64_t mark = SharePool(identity, now, true);
-        if (identity == identity_ && mark == high_water_)
+        if (identity == identity_ && !TakenOverSince())
             return;
+        noted_ = Noted();
         if (rules_.lost_nothing_once)
             for (Hold& hold : holds_)
                 if (hold.cause == Hold::Cause::kPromotion)
@@ -664,6 +682,8 @@ private:
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;
+    std::optional<std::pair<int64_t, uint64_t>> noted_;  // that the pool's last change knew
+    int64_t started_ = 0;                                // when the server started
     Refusal refusal_ = Refusal::kNone;
     bool about_secrets_ = false;
 };

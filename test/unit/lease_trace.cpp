@@ -57,20 +57,9 @@ std::string ArrayText(const std::vector<Argument>& values) {
     return text + "}";
 }
 
-std::string FingerprintText(uint64_t fingerprint) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fingerprint));
-    return text;
-}
-
 std::string ChainText(const SecretRecords& chain) {
-    std::string text;
-    for (uint32_t i = 0; i < chain.count; i++) {
-        text += (i > 0 ? " " : "") + FingerprintText(chain.records[i].fingerprint);
-        if (i > 0)
-            text += "@" + std::to_string(ToUnix(chain.records[i].from).count);
-    }
-    return text;
+    char text[kMaxFingerprintsText];
+    return {text, FormatFingerprints(chain, text)};
 }
 
 // These chains are malformed. The first eight texts are malformed fingerprints as well.
@@ -270,22 +259,32 @@ private:
                 0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
         else
             TakeOver(random_.OneIn(2));
+        model_.Started(Started());
         if (random_.OneIn(4))
             return;
         model_ = *places_[place];
         model_.Serve(served_);  // the server's configuration
+        model_.Started(Started());
         const bool dump = random_.OneIn(3);
         if (dump)
             model_.Made(identity_, now_);
         Put(dump ? "dump" : "restore", true, argument);
     }
 
-    // Changes the identity to that of another data directory, or of a promoted standby.
+    // Changes the identity to that of another data directory, of a promoted standby, or of the next
+    // start of the same server.
     void TakeOver(bool promoted) {
-        identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
-        identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
+        if (promoted && promotions_++ % 3 == 0) {
+            identity_ = Coordinator::WithoutStart(identity_) | starts_.size() << 24;
+            starts_.push_back(now_);
+        } else {
+            identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
+            identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
+        }
         former_.push_back(identity_);
+        model_.Started(Started());
     }
+    int64_t Started() const { return starts_[(identity_ & kStarts) >> 24]; }
 
     void Serve() {
         const auto& pool = model_.pool();
@@ -500,7 +499,7 @@ private:
     std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
         if (random_.OneIn(20))
             return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
-        return {fingerprint, FingerprintText(fingerprint)};
+        return {fingerprint, ChainText({1, {{fingerprint, {}}}})};
     }
 
     void AddSecret() {
@@ -635,9 +634,10 @@ private:
     void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
              const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
         std::cout << seed_ << '\t' << step_++ << '\t' << identity_ / kSystem << '/'
-                  << identity_ % (1 << 16) << '/' << (identity_ & kDirectories) << "/1/1\t" << now_
-                  << '\t' << operation << '\t' << (commit ? 't' : 'f') << '\t'
-                  << ArrayText(arguments) << '\t'
+                  << identity_ % (1 << 16) << '/' << (identity_ & kDirectories & ~kStarts) << '@'
+                  << Started() << '.' << (identity_ & kStarts) << "/1/1\t" << now_ << '\t'
+                  << operation << '\t' << (commit ? 't' : 'f') << '\t' << ArrayText(arguments)
+                  << '\t'
                   << (answer != nullptr ? ArrayText({answer->begin(), answer->end()}) : "\\N")
                   << '\t' << SqlState(refusal) << '\n';
     }
@@ -649,14 +649,20 @@ private:
     int step_ = 0;
     bool commits_ = false;  // whether every transaction commits
     int64_t now_ = 0;
-    static constexpr uint64_t kSystem = uint64_t{1} << 32, kDirectories = 0xffff0000;
+    static constexpr uint64_t kSystem = uint64_t{1} << 32, kDirectories = 0xffff0000,
+                              kStarts = Coordinator::kStarts;
     uint64_t identity_ = kSystem;
-    uint64_t directories_ = 0, systems_ = 1;
+    uint64_t directories_ = 0, systems_ = 1, promotions_ = 0;
+    std::vector<int64_t> starts_{0};  // the seconds of starts
     std::vector<uint64_t> former_{kSystem};
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
-    Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
+    Coordinator Made() const {
+        Coordinator made{kRandflake, {0, 131072, 60, 2}, {}, identity_, now_};
+        made.Started(Started());
+        return made;
+    }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;

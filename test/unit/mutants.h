@@ -66,10 +66,10 @@ enum class Mutant : uint8_t {
     kResumesAfterAnyCrash,
     kResumesInCopies,
     kResumesWithoutTheLock,
+    kMarksWithoutTheLock,
     kComparesRunsOnly,
     kCountsNoFailedWrites,
     kMarksTheWriteBefore,
-    kSaysThatItHasTheLock,
     kResumesOtherNodeCounts,
     kResumesUnderAnySecrets,
     kLooksAtLeasesFirst,
@@ -229,9 +229,6 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
         case kResumesInCopies:
             start.origin = found.origin;
             start.marked = found.write.mark;
-            break;
-        case kResumesWithoutTheLock:
-            start.locked = true;
             break;
         case kComparesRunsOnly:
             if (start.marked - found.write.mark + 1000 < 2000)

@@ -6,6 +6,10 @@ set -euo pipefail
 . ../../scripts/lib.sh
 export filter=$1 shards=$2
 shift 2
+# New sources bring new random schedules. The same sources bring the same schedules.
+sources=$(find ../../src/core . -type f ! -name fleet_seeds.txt | LC_ALL=C sort | xargs cat | sha256sum)
+export RANDFLAKE_FIRST_SEED=${RANDFLAKE_FIRST_SEED-$((0x${sources:0:12}))}
+echo "RANDFLAKE_FIRST_SEED=$RANDFLAKE_FIRST_SEED"
 
 # count FILTER PROGRAM: prints how many tests of PROGRAM match FILTER.
 count() {

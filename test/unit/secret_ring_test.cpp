@@ -35,7 +35,7 @@ struct SmallCipher {
     std::vector<uint64_t> id_of, raw_of;
 
     SmallCipher(uint32_t first_second, std::mt19937_64& random)
-        : from(first_second), id_of(kNumbers), raw_of(kNumbers) {
+        : from{first_second}, id_of(kNumbers), raw_of(kNumbers) {
         std::iota(id_of.begin(), id_of.end(), 0);
         std::shuffle(id_of.begin(), id_of.end(), random);
         for (uint64_t raw = 0; raw < kNumbers; raw++)

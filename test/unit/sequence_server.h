@@ -11,13 +11,14 @@
 namespace randflake::sequence_server {
 
 struct Limits {
-    int64_t numbers;   // numbers in a second: 0 to numbers - 1
-    int64_t limit;     // sessions take no number from this one on
-    int64_t unproven;  // a second at most this far ahead of the clock needs no proof
-    int64_t first;     // after a start, the first second is at least this far ahead
-    int64_t ahead;     // a second is opened and used at most this far ahead
-    int64_t parts;     // parts of a second, and nextvals in a leap: more than a crash skips
-    int64_t leaps[2];  // seconds by which `hops` and `leaps` move the position
+    int64_t numbers;      // numbers in a second: 0 to numbers - 1
+    int64_t limit;        // sessions take no number from this one on
+    int64_t unproven;     // a second at most this far ahead of the clock needs no proof
+    int64_t first;        // after a start, the first second is at least this far ahead
+    int64_t ahead;        // a second is opened and used at most this far ahead
+    int64_t parts;        // parts of a second, and nextvals in a leap: more than a crash skips
+    int64_t leaps[2];     // seconds by which `hops` and `leaps` move the position
+    bool notices = true;  // refuses if the position is behind `numbers`
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
@@ -45,7 +46,7 @@ struct Position {
     constexpr int64_t At(const Limits& limits) const { return tickets + Leapt(limits); }
 };
 
-enum class Step { kTake, kWait, kOpen };
+enum class Step { kTake, kWait, kOpen, kRefuse };
 
 struct Decision {
     Step step;
@@ -67,6 +68,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
         return {Step::kTake};
     const bool started = numbers.life == life && second != 0;
     const int64_t held = position / limits.parts;
+    if (limits.notices && second > held)  // of any life: a tool set the position back
+        return {Step::kRefuse};
     int64_t wanted = std::max(started ? second + 1 : began + limits.first, now);
     if (held >= wanted && !patient)
         wanted = held + 1;

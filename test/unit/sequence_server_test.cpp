@@ -26,6 +26,7 @@ struct Rules {
     bool unconfirmed = false;      // leaps are not read again
     bool numbers_survive = false;  // a crash restores `numbers` as logged, in the new life
     bool same_life = false;        // a clean restart restores `numbers` as logged, in the new life
+    bool set_back = false;         // a tool sets the position back, and no crash follows
     bool open_by_clock = false;    // sets `numbers` to the clock's second, not the ticket's
 };
 
@@ -70,6 +71,8 @@ public:
                 paused_ = Random(kSessions + 1);
             else if (kind < 21)
                 Leap(Random(2));
+            else if (kind < 22)
+                SetBack();
             else if (const int session = Random(kSessions); session != paused_)
                 Advance(sessions_[session]);
         }
@@ -79,8 +82,8 @@ private:
     int Random(int below) { return static_cast<int>(random_() % static_cast<uint64_t>(below)); }
 
     void Restart() {
-        const bool crash = Random(2) == 0, logged = Random(2) == 0;
-        const bool promotion = rules_.takes_over && Random(4) == 0;
+        const bool crash = Random(2) == 0 && !was_set_back_, logged = Random(2) == 0;
+        const bool promotion = rules_.takes_over && Random(4) == 0 && !was_set_back_;
         const Numbers left{life_ + 1,
                            numbers_.value / rules_.limits.numbers * rules_.limits.numbers};
         for (Session& session : sessions_)
@@ -98,6 +101,21 @@ private:
         } else if (rules_.same_life) {
             numbers_ = left;
         }
+    }
+
+    // No session opens a second meanwhile. `numbers` is not logged, so the tool leaves it alone. If
+    // a crash has just set `numbers` to 0, nothing shows that the position was set back.
+    void SetBack() {
+        if (!rules_.set_back || numbers_.value == 0)
+            return;
+        if (Random(2) == 0) {
+            backup_ = position_;
+            return;
+        }
+        position_ = logged_ = durable_ = received_ = backup_;
+        for (Session& session : sessions_)
+            session = {};
+        was_set_back_ = true;
     }
 
     void TakeOver() {
@@ -248,6 +266,7 @@ private:
     Position position_, logged_, durable_, received_, backup_;
     uint64_t opened_ = 0;  // a bit per second opened since the sequences were lost
     int64_t clock_ = 0, life_ = 1;
+    bool was_set_back_ = false;
 };
 
 constexpr int kSchedules = 20000, kSteps = 600;
@@ -289,6 +308,12 @@ TEST(SequenceServer, UsesNoNumberTwice) {
         }
 }
 
+TEST(SequenceServer, NoticesAPositionThatWasSetBack) {
+    Rules rules;
+    rules.set_back = true;
+    EXPECT_EQ(Repetitions(rules), 0);
+}
+
 TEST(SequenceServerBroken, EachIsFound) {
     const auto finds = [](auto&& breaks, bool proof, bool takes_over = false) {
         Rules rules;
@@ -309,6 +334,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
+    EXPECT_TRUE(finds([](Rules& r) { r.set_back = true, r.limits.notices = false; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

@@ -1,8 +1,8 @@
 // Prints steps of the model of managed/randflake.sql for test/t/432_managed_numbers.pl. Each line
 // begins with a state: the two parts of `numbers` (second and n), and the position. Each line ends
-// with "wait", or with the next state and the counts of values drawn from `tickets`, `hops` and
-// `leaps`. Seconds and positions are relative to the present. With an argument, the modeled server
-// takes over the node id from another server.
+// with "wait", "back" for a position that was set back, or with the next state and the counts of
+// values drawn from `tickets`, `hops` and `leaps`. Seconds and positions are relative to the
+// present. With an argument, the modeled server takes over the node id from another server.
 
 #include <cstdio>
 
@@ -18,8 +18,8 @@ static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbe
             Decide(limits, life, now, now, numbers, position.At(limits), patient);
         if (decision.step == Step::kTake)
             return true;
-        if (decision.step == Step::kWait) {
-            if (!patient)
+        if (decision.step != Step::kOpen) {
+            if (!patient || decision.step == Step::kRefuse)
                 return false;
             patient = false;
             continue;
@@ -52,6 +52,11 @@ int main(int argc, char**) {
                 std::printf("%lld %lld %lld ", static_cast<long long>(second),
                             static_cast<long long>(n), static_cast<long long>(ahead));
                 const bool opened = Open(limits, kLife, kNow, numbers, position);
+                if (Decide(limits, kLife, kNow, kNow, numbers, position.At(limits), true).step ==
+                    Step::kRefuse) {
+                    std::puts("back");
+                    continue;
+                }
                 numbers.value++;
                 if (!opened || !Usable(limits, kLife, kNow, numbers))
                     std::puts("wait");

@@ -12,6 +12,7 @@
 #include <array>
 #include <functional>
 #include <ostream>
+#include <set>
 #include <string>
 
 #include "core/server/server.h"
@@ -118,6 +119,7 @@ public:
         running_ = true;
         machine_->Unlock(role_);
         postmaster_ = {};
+        held_ = nullptr;
         skew_ = Tolerated();
         InitShared();
     }
@@ -406,8 +408,6 @@ public:
             state.ends[0].nodes != settings_.Ranges().first)
             return true;
         WindowState written = state;
-        if (mutant_ == kSaysThatItHasTheLock)
-            std::ranges::copy(postmaster_.machine_boot, written.write.boot);
         if (mutant_ == kResumesOnce && resumed_by_ != nullptr)
             written.leases[0] = written.leases[1] = {};
         if (mutant_ == kWritesNoRenewals && current_->task == Task::kHear &&
@@ -443,29 +443,39 @@ public:
         std::ranges::copy(state.leases, written_);
         return !fails;
     }
-    uint64_t Marked(const Origin& origin) const { return machine_->Marked(origin); }
+    uint64_t Marked(const Origin& origin) const {
+        return !settings_.leases || mutant_ == kResumesWithoutTheLock ? machine_->Marked(origin)
+               : machine_->HasName(held_)                             ? held_->mark
+                                                                      : 0;
+    }
     bool Mark(const Origin& origin, uint64_t* mark) {
         Step();
         MayNotComeBack();
-        const uint64_t former = std::exchange(former_mark_, *mark);
-        if (!Fails()) {
-            machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
-        } else if (!Fails()) {
-            machine_->Forget(origin);
+        if (settings_.leases && held_ == nullptr && mutant_ != kMarksWithoutTheLock) {
             *mark = 0;
-        } else {
-            return false;
+            return true;
         }
+        const uint64_t former = std::exchange(former_mark_, *mark);
+        if (Fails()) {
+            if (Fails())
+                return false;
+            *mark = 0;
+        }
+        const uint64_t marks = *mark != 0 && mutant_ == kMarksTheWriteBefore ? former : *mark;
+        if (held_ != nullptr)
+            held_->mark = marks;
+        else if (*mark == 0)
+            machine_->Forget(origin);
+        else
+            machine_->Mark(origin, marks);
         Lose(written_, Refused::kOther);
         return true;
     }
-    bool LockDirectory(bool makes) {
-        if (makes && !directory_.identity) {
-            if (!directory_.window)
-                EncodeWindowState(WindowState{}, directory_.window.emplace().data());
-            MakeIdentity();
-        }
-        return directory_.identity && machine_->Lock(*directory_.identity, role_);
+    void LockMarker() {
+        if (!directory_.identity && !directory_.window)
+            EncodeWindowState(WindowState{}, directory_.window.emplace().data());
+        MakeIdentity();
+        held_ = machine_->Lock({directory_.system_identifier, 0, *directory_.identity}, role_);
     }
     uint64_t RandomRun() {
         MayNotComeBack();
@@ -1097,8 +1107,11 @@ private:
                               (current_->task == Task::kSeal && reaches_coordinator_);
             if (over)
                 ledger_->Lose(GrantOf(lease), Refused::kLostStruck);
-            else if (current_->task == Task::kHear && (lease.refused || answer_.refused))
+            else if (current_->task == Task::kHear &&
+                     (lease.refused || answer_.refused || refused_.contains(GrantOf(lease)))) {
                 ledger_->Lose(GrantOf(lease), Refused::kLostRefused);
+                refused_.insert(GrantOf(lease));  // the write may fail, and the lease stay
+            }
         }
     }
     // Returns why a start that finds this state on disk cannot resume this lease.
@@ -1112,15 +1125,13 @@ private:
         if (found.secrets.count == 0 ||
             CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone)
             return Refused::kLostRing;
-        if (!start.locked)
-            return Refused::kLostLock;
         if (start.marked != 0 && start.marked != write.mark && start.marked != write.follows)
             return Refused::kLostWrite;
         if (write.postmaster == start.postmaster)
             return Refused::kOther;
         if (machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0))
             return Refused::kLostBoot;
-        return write.boot[0] == 0  ? Refused::kLostLock
+        return held_ == nullptr    ? Refused::kLostLock
                : start.marked == 0 ? Refused::kLostMarker
                                    : Refused::kOther;
     }
@@ -1294,6 +1305,7 @@ private:
     // The postmaster.
     bool running_ = false, stopping_ = false, sealed_ = false;
     PostmasterMemory postmaster_{};
+    OpenMarker held_;  // the locked marker
     std::function<void(PoolLook*)> looks_;
     SkewRange skew_{};       // since its start
     SkewRange seen_skew_{};  // known to its processes
@@ -1342,6 +1354,7 @@ private:
     const Process* decided_by_ = nullptr;  // decided last about the window
     Second decided_at_{};
     bool loses_renewals_ = false;  // some write failed, or some call never returned
+    std::set<int> refused_;        // grants whose renewal the coordinator refused
     bool calm_ = false;
     bool reaches_coordinator_ = false;  // the worker, when it seals
     Done done_;

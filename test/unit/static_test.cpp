@@ -24,7 +24,7 @@ struct UnlockedArchetype {
     SkewRange Skew() { return {}; }
     bool WriteState(const WindowState&) { return true; }
     bool Mark(const Origin&, uint64_t*) { return true; }
-    bool LockDirectory(bool) { return true; }
+    void LockMarker() {}
     uint64_t RandomRun() { return 1; }
     bool Locked() { return true; }
     bool NoChildrenLeft() { return true; }

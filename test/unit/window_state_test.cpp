@@ -78,24 +78,6 @@ StateError ErrorOf(const Bytes& bytes) {
     return error;
 }
 
-void ExpectSame(const WindowState& a, const WindowState& b) {
-    EXPECT_EQ(a.origin, b.origin);
-    EXPECT_EQ(a.stop, b.stop);
-    EXPECT_EQ(a.write, b.write);
-    for (uint32_t i = 0; i < kMaxLeases; i++)
-        EXPECT_EQ(a.leases[i], b.leases[i]) << i;
-    ASSERT_EQ(a.secrets.count, b.secrets.count);
-    for (uint32_t i = 0; i < a.secrets.count; i++)
-        EXPECT_EQ(a.secrets.records[i], b.secrets.records[i]) << i;
-    EXPECT_EQ(a.differs_from, b.differs_from);
-    EXPECT_EQ(a.skew, b.skew);
-    EXPECT_EQ(a.floor, b.floor);
-    EXPECT_EQ(a.copied_at, b.copied_at);
-    ASSERT_EQ(a.end_count, b.end_count);
-    for (uint32_t i = 0; i < a.end_count; i++)
-        EXPECT_EQ(a.ends[i], b.ends[i]) << i;
-}
-
 const WindowState& Example() {
     static const WindowState state{
         {0x1122334455667788, 7, {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
@@ -108,6 +90,8 @@ const WindowState& Example() {
         {{9, {0x81, 0x91}, {100, 4}, 65000001, 65256134, true, 1234, 5678}, {}},
         65000000,
         64000000,
+        {100, 8},
+        {96, 32},
         2,
         {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
     return state;
@@ -137,6 +121,8 @@ WindowState RandomState(std::mt19937_64* random) {
                   {static_cast<uint32_t>((*random)() % kNodeIds), 1}};
     state.floor = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
     state.copied_at = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
+    state.original = Example().original;
+    state.configured = {static_cast<uint32_t>((*random)() % kNodeIds), 1};
     state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
         const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
@@ -155,12 +141,12 @@ TEST(WindowStateBytes, ChecksumOfTheStandard) {
 TEST(WindowStateBytes, Format) {
     const Bytes bytes = Encoded(Example());
     EXPECT_EQ(Sealed(bytes), bytes);
-    EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x457a7179u);
+    EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x1feae6b6u);
 }
 
-// Files of earlier formats had other lengths: 300, 388, 400, 496 or 512 bytes.
+// Files of earlier formats had other lengths: 300, 388, 400, 496, 512 or 672 bytes.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
-    EXPECT_EQ(kWindowStateBytes, 672u);
+    EXPECT_EQ(kWindowStateBytes, 688u);
 }
 
 TEST(WindowStateBytes, RoundTrip) {
@@ -169,7 +155,7 @@ TEST(WindowStateBytes, RoundTrip) {
         const WindowState state = RandomState(&random);
         WindowState read;
         ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
-        ExpectSame(read, state);
+        EXPECT_EQ(read, state);
     }
 }
 
@@ -288,7 +274,7 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
         EXPECT_EQ(sealed.EndFor({7, 1}), 300u);
         const WindowState once = sealed;
         sealed.TakeBack({0});
-        ExpectSame(sealed, once);
+        EXPECT_EQ(sealed, once);
     }
     WindowState read;
     ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
@@ -322,8 +308,8 @@ constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
                        .boot = {8, 9},
-                       .uptime_ms = 500500,
-                       .wall_ms = kStoppedAtMs + 500,
+                       .uptime_ms = {500500},
+                       .wall_ms = {kStoppedAtMs + 500},
                        .marked = 77,
                        .skew = kSkew};
 
@@ -586,6 +572,23 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
             EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
         }
     }
+    // A copy remembers the node ids that its original could use, over its own windows and starts,
+    // and over a copy of the copy, which may have two originals.
+    WindowState original = Found(5000);
+    original.end_count = 1;
+    original.configured = {original.ends[0].nodes.first, 12};
+    Start start = kQuick;
+    start.nodes = {500, 4};
+    EXPECT_EQ(Plan(original, start).state.original, NodeRange{}) << "no copy";
+    start.origin.identity.inode ^= 1;
+    WindowState copy = Plan(original, start).state;
+    EXPECT_EQ(copy.original, original.configured);
+    EXPECT_EQ(copy.configured, start.nodes);
+    copy.Announce(start.nodes, Window{Second{6000}, Second{6003}});
+    EXPECT_EQ(Plan(copy, start).state.original, original.configured) << "at its next start";
+    start.origin.identity.inode ^= 2;
+    const NodeRange both = Plan(copy, start).state.original;
+    EXPECT_TRUE(both.Covers(original.configured) && both.Covers({500, 4}));
     // The server's clock may show a time before the first or after the last second.
     WindowState copied = Found(5000);
     copied.origin.identity.inode ^= 1;

@@ -23,14 +23,14 @@ struct NamedLayout {
 
 // Discord's own layout has 42 bits of time, and Instagram's has 41. Each has one bit more than the
 // layout here: the sign of a bigint. Discord's identifiers first set this bit in 2084, and
-// Instagram's in 2046. Baidu's generator reads its epoch in the server's time zone. The epoch here
-// is in UTC.
+// Instagram's in 2046. Baidu's epoch is the one in its generator's code: 2016-05-20 in China. The
+// generator reads a configured epoch in the time zone of its process.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
     {"discord", {1420070400000, 41, 10, 12, 1}},
     {"instagram", {1314220021721, 40, 13, 10, 1}},
     {"sonyflake", {1409529600000, 39, 16, 8, 10, 24, 0, 16}},
-    {"baidu", {1463702400000, 28, 22, 13, 1000}},
+    {"baidu", {1463673600000, 28, 22, 13, 1000}},
 };
 static_assert([] {
     for (const NamedLayout& named : kNamedLayouts)

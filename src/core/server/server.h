@@ -131,7 +131,6 @@ struct PostmasterMemory {
     bool began_in_recovery;    // so the server may have been promoted since
     bool after_crash_restart;  // shared memory was lost in a crash
     uint64_t number;           // random; 0: none
-    bool locked;               // holds the directory's lock; see Resumes
 };
 
 // Defines the shared memory of a server, apart from slots and window. Its bytes are zero at first.
@@ -207,11 +206,12 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // * If the write fails, reports this and returns false.
     { env.WriteState(state) } -> std::same_as<bool>;
     // * Writes *mark to the marker. If the write fails, removes the marker and sets *mark to 0.
-    // Returns false if the removal fails too.
+    // Returns false if the removal fails too. With leased node ids but without the marker's lock,
+    // the environment never touches the marker: Mark sets *mark to 0, and Marked returns 0.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
-    // Locks the directory unless processes of another postmaster have the lock. If the argument is
-    // true, creates a missing lock file.
-    { env.LockDirectory(true) } -> std::same_as<bool>;
+    // Locks the directory's marker, and creates missing files. Does nothing if this postmaster has
+    // the lock, or if processes of another one have it.
+    env.LockMarker();
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
     // Return whether this process holds the window lock, and whether it has no children left.
     { env.Locked() } -> std::same_as<bool>;
@@ -271,7 +271,7 @@ public:
     // --- the postmaster
 
     // Initializes new memory. For `boot`, see Stop::boot. If the node ids are leased, the
-    // postmaster locks the directory before it has a child, so that all children inherit the lock.
+    // postmaster locks the marker before it has a child, so that all children inherit the lock.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});
@@ -282,8 +282,8 @@ public:
             postmaster->number = env_.RandomRun();
         }
         postmaster->began_in_recovery |= in_recovery;
-        if (leased && !postmaster->locked)
-            postmaster->locked = env_.LockDirectory(!in_recovery);
+        if (leased)
+            env_.LockMarker();
         memory() = {};
         memory().leased = leased;
         memory().ranges = ranges;
@@ -386,6 +386,7 @@ public:
         if (done && memory().state.copied_at != Second{0}) {
             WindowState next = memory().state;
             next.copied_at = {};
+            next.original = {};
             done = Write(next);
         }
         env_.Unlock();
@@ -847,7 +848,6 @@ private:
         start.boot[1] = memory().boot[1];
         std::ranges::copy(postmaster.machine_boot, start.machine_boot);
         start.postmaster = postmaster.number;
-        start.locked = postmaster.locked;
         start.marked = env_.Marked(start.origin);
         decide().SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery,
                          &start);
@@ -921,9 +921,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // The directory's lock tells the next postmaster whether this postmaster's processes run.
-        if (memory().postmaster.locked)
-            std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
+        std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
         if (!env_.WriteState(*next) || !env_.Mark(next->origin, &mark))
             return false;

@@ -99,13 +99,36 @@ struct Reservation {
     Window window;      // the window that decided
 };
 
+// Which numbers of a slot's tick a reservation may take.
+enum class Share : uint8_t {
+    kAll,
+    kLongRun,  // at most half of the numbers that are left before the tick's last quarter
+};
+
+// A long run takes at least this many numbers of a slot. If the slot has fewer, it counts as used
+// up.
+inline constexpr uint64_t kLeastOfLongRun = 64;
+
+// Returns how many numbers of a tick a reservation may take if it begins at `sequence`. So however
+// many statements reserve long runs, each slot keeps a quarter of every tick for short
+// reservations, and a long run leaves a part of the rest to the next long run.
+constexpr uint64_t RoomOf(const Layout& layout, uint64_t sequence, Share share) noexcept {
+    const uint64_t left = layout.max_sequence() - sequence + 1;
+    const uint64_t kept = (layout.max_sequence() + 1) / 4;
+    if (share == Share::kAll)
+        return left;
+    const uint64_t room = left > kept ? (left - kept) / 2 : 0;
+    return room >= kLeastOfLongRun ? room : 0;
+}
+
 // Computes the reservation that follows the slot's `word`: 1 to `wanted` numbers of one tick, or
 // none. If the clock is behind the slot's tick, the reservation continues in the slot's tick. So no
 // number repeats, and a small step back of the clock does no harm. The function is always inlined
 // so that the compiler folds a constexpr layout away.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              Tick now, Window window,
-                                                             uint32_t wanted) noexcept {
+                                                             uint32_t wanted,
+                                                             Share share = Share::kAll) noexcept {
     RANDFLAKE_ASSERT(wanted >= 1);
     Reservation reservation{Outcome::kReserved, 0, 0, word, now, window};
     if (now.count < 0) {
@@ -146,11 +169,15 @@ struct Reservation {
         return reservation;
     }
 
+    const uint64_t room = RoomOf(layout, next.sequence, share);
+    if (share == Share::kLongRun && room == 0) {
+        reservation.outcome = tick < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
+        return reservation;
+    }
     if (!layout.Pack(next, &reservation.first)) {
         reservation.outcome = Outcome::kClockAfterEnd;
         return reservation;
     }
-    const uint64_t room = layout.max_sequence() - next.sequence + 1;
     reservation.count = wanted < room ? wanted : static_cast<uint32_t>(room);
     RANDFLAKE_ASSERT(reservation.first > word);
     RANDFLAKE_ASSERT((reservation.first + reservation.count - 1) >> layout.sequence_bits ==
@@ -181,14 +208,15 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
 // Needs no lock: any number of processes may run Reserve while one process runs ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
-                    uint32_t wanted, Clock&& clock) {
+                    uint32_t wanted, Clock&& clock, Share share = Share::kAll) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
         // The word is loaded before the clock is read. So if `now` is before the word's tick, the
         // clock stepped back, and this process was not merely slow.
         const Tick now = clock();
         const Reservation reservation = NextReservation(
-            layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
+            layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted,
+            share);
         if (reservation.outcome != Outcome::kReserved)
             return reservation;
         if (slot.compare_exchange_strong(word, reservation.first + reservation.count - 1,

@@ -119,6 +119,10 @@ void VisitFields(Visitor* visitor, State& state) {
     visitor->Half(state.stop.nodes.count);
     visitor->Half(state.floor);
     visitor->Half(state.copied_at);
+    for (auto* nodes : {&state.original, &state.configured}) {
+        visitor->Half(nodes->first);
+        visitor->Half(nodes->count);
+    }
     visitor->Word(state.write.mark);
     visitor->Word(state.write.follows);
     visitor->Word(state.write.postmaster);
@@ -438,6 +442,23 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
                : found.copied_at;
 }
 
+NodeRange OriginalNodes(const WindowState& found, const Origin& own) noexcept {
+    const Finding finding = Compare(found.origin, own);
+    NodeRange all = found.original;
+    if (finding != Finding::kCopied && finding != Finding::kOtherSystem)
+        return all;
+    const auto add = [&all](const NodeRange& nodes) {
+        const uint32_t first = all.count == 0 ? nodes.first : Min(all.first, nodes.first);
+        const uint32_t after = Max(all.first + all.count, nodes.first + nodes.count);
+        if (nodes.count > 0)
+            all = {first, after - first};
+    };
+    add(found.configured);
+    for (uint32_t i = 0; i < found.end_count; i++)
+        add(found.ends[i].nodes);
+    return all;
+}
+
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept {
     RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
@@ -516,6 +537,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         skew = skew.With(found.skew);
         plan.state = found;
         plan.state.copied_at = CopiedAt(found, start.origin, SecondOf(start.wall_ms));
+        plan.state.original = OriginalNodes(found, start.origin);
         plan.finding = Compare(found.origin, start.origin);
         plan.proven = plan.finding == Finding::kOwn && Proven(found, start, skew);
         plan.secrets = CompareSecrets(found.secrets, start.secrets, found.LastEnd());
@@ -523,6 +545,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
+    plan.state.configured = start.nodes;
     // If a server starts without a secret, its state keeps the secrets that are on disk.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
@@ -552,8 +575,8 @@ bool Resumes(const WindowState& found, const Start& start, const Lease& lease) n
                         (start.marked == write.mark || start.marked == write.follows);
     const bool last_write = marked || (start.marked == 0 && same_postmaster);
     const bool own_run = same_postmaster || (same_boot && write.uptime_ms <= start.now_ms);
-    return lease.id != 0 && lease.nodes.count == start.leased_nodes && start.locked && last_write &&
-           own_run && Compare(found.origin, start.origin) == Finding::kOwn &&
+    return lease.id != 0 && lease.nodes.count == start.leased_nodes && last_write && own_run &&
+           Compare(found.origin, start.origin) == Finding::kOwn &&
            CompareSecrets(found.secrets, start.secrets, lease.end) == SecretsChange::kNone;
 }
 

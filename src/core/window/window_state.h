@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -96,6 +97,10 @@ struct SecretRecord {
 struct SecretRecords {  // of a ring, oldest first
     uint32_t count;     // 0 without a secret
     SecretRecord records[kMaxGenerations];
+
+    friend constexpr bool operator==(const SecretRecords& a, const SecretRecords& b) {
+        return a.count == b.count && std::equal(a.records, a.records + a.count, b.records);
+    }
 };
 
 // These functions write fingerprints as NUL-terminated text and return its length. A fingerprint
@@ -207,7 +212,7 @@ struct WriteRecord {
     uint64_t follows;  // the marker's former value; 0 if there is none
 
     uint64_t postmaster;  // the random number of this run's postmaster
-    uint64_t boot[2];     // of the machine; 0: the postmaster lacked the directory's lock
+    uint64_t boot[2];     // of the machine; 0: unknown
     UptimeMs uptime_ms;   // at the attempt
 
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
@@ -274,8 +279,12 @@ struct WindowState {
     // 0, or the second at which a starting server found that this directory is a copy. The operator
     // resets it by acknowledging the copy. A server that starts in another copy sets it again.
     Second copied_at;
+    NodeRange original;    // if copied_at is not 0, covers all node ids that the original had
+    NodeRange configured;  // all static node ids of the server that wrote this state
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
+
+    friend constexpr bool operator==(const WindowState&, const WindowState&) = default;
 
     // Returns the latest of the written ends of these node ids.
     Second EndFor(const NodeRange& nodes) const noexcept;
@@ -311,7 +320,7 @@ struct WindowState {
 };
 
 // The file contains a header, leases, secrets, written ends and a checksum. Unused bytes are zero.
-inline constexpr size_t kWindowStateHeadBytes = 164;
+inline constexpr size_t kWindowStateHeadBytes = 180;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
                                             kMaxLeases * kWrittenLeaseBytes + 12 * kMaxGenerations +
@@ -363,13 +372,15 @@ struct Start {
     UptimeMs uptime_ms;  // the moment from which the hold-off counts; see SetTime
     WallMs wall_ms;
 
-    uint64_t marked;  // the mark of the last write in this boot; 0 if unknown
-    SkewRange skew;   // tolerated difference of clocks, from the start of the server on
+    // The mark of the last write in this boot; 0 if unknown. With leased node ids, it is known only
+    // under the marker's lock, so no process of another run of this directory, its hard-linked
+    // copies and its snapshots lives.
+    uint64_t marked;
+    SkewRange skew;  // tolerated difference of clocks, from the start of the server on
 
     uint64_t postmaster = 0;        // as in WriteRecord
     uint64_t machine_boot[2] = {};  // as WriteRecord::boot
     UptimeMs now_ms{};
-    bool locked = false;  // the directory is locked, and no process of a former run lives
 };
 
 // Sets the moment from which the hold-off counts. This is the server's start, unless the server may
@@ -390,6 +401,9 @@ struct StartPlan {
 // The caller is a server that starts at `now` in the directory `own` and reads the state `found`.
 // Returns the `copied_at` of the state that the server then writes.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
+// Returns the `original` of this state. An original can also use those of its configured node ids
+// that it has not used before.
+NodeRange OriginalNodes(const WindowState& found, const Origin& own) noexcept;
 
 // Decides when a server with static node ids may open windows after a start. A window opens at or
 // after the written ends of its node ids, and after the hold-off. No window may open while the plan

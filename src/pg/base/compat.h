@@ -65,6 +65,15 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
+// PostgreSQL 18 removed the last argument of ExecutorRun, which says whether a portal runs once.
+#if PG_VERSION_NUM >= 180000
+#define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count
+#define RUN_ARGUMENTS query, direction, count
+#else
+#define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define RUN_ARGUMENTS query, direction, count, once
+#endif
+
 // Raises an error. But since PostgreSQL 16, a caller can collect errors in `context`. Then this
 // macro saves the error there and returns.
 #if PG_VERSION_NUM >= 160000

@@ -38,6 +38,7 @@ extern "C" {
 #include "common/hmac.h"
 #include "common/pg_prng.h"
 #include "common/sha2.h"
+#include "executor/executor.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"

@@ -15,12 +15,18 @@ namespace {
 struct Randflake {
     static void Require() { require_generator(); }
     static Reservation Reserve(uint32 wanted) { return reserve_numbers(SlotChoice::kOwn, wanted); }
+    static Reservation ReserveLongRun(uint32* visited, uint32 wanted) {
+        return reserve_long_run(visited, wanted);
+    }
     static randflake::SecretRing ReadRing() { return secret_ring(); }
 };
 
 struct Randflake53 {
     static void Require() { require_generator53(); }
     static Reservation Reserve(uint32 wanted) { return reserve_53(wanted); }
+    static Reservation ReserveLongRun(uint32* visited, uint32 wanted) {
+        return reserve_long_run_53(visited, wanted);
+    }
     static randflake::SecretRing53 ReadRing() { return secret_ring53(); }
 };
 }  // namespace

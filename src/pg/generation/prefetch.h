@@ -8,9 +8,13 @@
 // empty batch. With several secrets, a process skips some numbers of a batch
 // (core/secret/secret_ring.h).
 //
+// If the session sorts loads, a statement that uses many identifiers gets them from a long run
+// (pg/identifier/load.h), which the array here takes over in parts of up to 64.
+//
 // A family is a type with these functions:
 //   Require()         raises an ERROR unless this server can generate; called once per process
 //   Reserve(wanted)   returns a Reservation or raises an ERROR
+//   ReserveLongRun(visited, wanted)   see reserve_long_run
 //   ReadRing()        returns the ring of secrets; see UseReserved
 
 #pragma once
@@ -20,6 +24,8 @@
 #include "core/secret/secret_ring.h"
 #include "core/window/generator.h"
 #include "pg/base/clock.h"
+#include "pg/generation/reserve.h"
+#include "pg/identifier/load.h"
 #include "pg/identifier/vector_path.h"
 
 // The factor by which the length of a batch grows within a second, up to kBatchLength.
@@ -41,7 +47,12 @@ private:
             Family::Require();
             ready = true;
         }
+        if (unlikely(load.depth > 0))
+            return NextOfLoad();
+        return NextOfBatch();
+    }
 
+    [[gnu::always_inline]] static inline uint64 NextOfBatch() {
         const bool same_second = second == wall_clock_second();
         const uint32 wanted =
             same_second ? Min(reserved * kBatchGrowth, static_cast<uint32>(randflake::kBatchLength))
@@ -61,6 +72,75 @@ private:
         } while (unlikely(count == 0));
         return ids[next++];
     }
+
+    static pg_noinline uint64 NextOfLoad() {
+        const randflake::Second now = wall_clock_second();
+        if (load.empty == Empty && !load_run_lasts(now))
+            load_drop_run();
+        if (load.empty == Empty && TakePart(now))
+            return ids[next++];
+        if (load_may_run(Empty)) {
+            Empty();
+            FillRun();
+            if (TakePart(now))
+                return ids[next++];
+            load_drop_run();
+        }
+        const uint64 id = NextOfBatch();
+        load.used += count;
+        return id;
+    }
+
+    // Makes sure that the array has an identifier of the run. Returns false if the run is used up.
+    static bool TakePart(randflake::Second now) {
+        if (next == count) {
+            next = 0;
+            count = Min(load.count - load.next, static_cast<uint32>(randflake::kBatchLength));
+            memcpy(ids, load.ids + load.next, count * sizeof *ids);
+            load.next += count;
+        }
+        second = now;
+        reserved = randflake::kBatchLength;  // a batch that follows in this second has full length
+        return count > 0;
+    }
+
+    // Without a number left for long runs, waits for the next second once.
+    static void FillRun() {
+        const uint32 wanted = load_begin_run(Empty);
+        uint32 made = 0, visited = 0;
+        bool waited = false;
+        while (made < wanted) {
+            CHECK_FOR_INTERRUPTS();
+            const auto reservation = MakePart(&visited, wanted, &made);
+            if (reservation.outcome == randflake::Outcome::kReserved)
+                continue;
+            if (made > 0 || waited || reservation.outcome != randflake::Outcome::kExhausted)
+                break;
+            wait_for_second_after({reservation.now.count});
+            visited = 0;
+            waited = true;
+        }
+        load_sort(made);
+    }
+
+    // Encrypts one reservation of the run, under a ring that is read after it.
+    static randflake::Reservation MakePart(uint32* visited, uint32 wanted, uint32* made) {
+        return randflake::UseReserved(
+            [&] { return Family::ReserveLongRun(visited, wanted - *made); }, Family::ReadRing,
+            [&](const randflake::Reservation& reservation, const auto& ring) {
+                for (uint32 done = 0; done < reservation.count; done += randflake::kBatchLength) {
+                    const int numbers = static_cast<int>(Min(
+                        reservation.count - done, static_cast<uint32>(randflake::kBatchLength)));
+                    uint64* const to = load.ids + *made;
+                    const uint64 skipped = randflake::EncryptNumbers(
+                        ring, vector_path, reservation.first + done, numbers, to);
+                    *made += static_cast<uint32>(randflake::DropSkipped(skipped, numbers, to));
+                }
+                return reservation;
+            });
+    }
+
+    static void Empty() { next = count = 0; }
 
     static inline bool ready;
 

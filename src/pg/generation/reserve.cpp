@@ -145,12 +145,16 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
     pgstat_report_wait_end();
 }
 
-template <typename Numbers>
-static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
+static uint32 generate_event() {
     static uint32 event;
     if (event == 0)
         event = wait_event("RandflakeGenerate");
+    return event;
+}
 
+template <typename Numbers>
+static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
+    const uint32 event = generate_event();
     const SteadyUs started_at = steady_microseconds();
     const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
@@ -190,4 +194,51 @@ Reservation reserve_snowflake(uint32 wanted) {
 
 Reservation reserve_53(uint32 wanted) {
     return reserve<Numbers53>(SlotChoice::kOwn, wanted);
+}
+
+template <typename Numbers>
+static Reservation reserve_long(uint32* visited, uint32 wanted) {
+    const uint32 slots = Numbers::layout().Slots(shared->slot_count);
+    Reservation reservation{};
+    reservation.outcome = Outcome::kExhausted;
+    while (*visited < slots) {
+        const uint32 own = static_cast<uint32>(backend_number()) % slots;
+        Slot& slot = Numbers::slot((own + (*visited)++) % slots);
+        reservation = Reserve(
+            Numbers::layout(), slot.word, shared->window, wanted, [] { return Numbers::Now(); },
+            Share::kLongRun);
+        if (reservation.outcome == Outcome::kReserved) {
+            Numbers::Count(slot, reservation);
+            if (NearsEnd(Numbers::layout(), reservation))
+                server.Extend();
+            return reservation;
+        }
+        if (reservation.outcome != Outcome::kExhausted)
+            return reservation;
+    }
+    return reservation;
+}
+
+Reservation reserve_long_run(uint32* visited, uint32 wanted) {
+    return reserve_long<RandflakeNumbers>(visited, wanted);
+}
+
+Reservation reserve_long_run_53(uint32* visited, uint32 wanted) {
+    return reserve_long<Numbers53>(visited, wanted);
+}
+
+void wait_for_second_after(Second second) {
+    const SteadyUs started_at = steady_microseconds();
+    const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
+    SteadyUs now = started_at;
+    shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
+    while (wall_clock_second() == second && now < give_up_at) {
+        const long left = static_cast<long>(((give_up_at - now).count + 999) / 1000);
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                        Min(left, milliseconds_to_next_second()), generate_event());
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        now = steady_microseconds();
+    }
+    count_wait((now - started_at).count);
 }

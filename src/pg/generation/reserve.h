@@ -22,6 +22,15 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // Like reserve_numbers with kOwn, but reserves 53-bit numbers. Call require_generator53 first.
 randflake::Reservation reserve_53(uint32 wanted);
 
+// Reserves up to `wanted` numbers for a long run (see Share::kLongRun). *visited counts the slots
+// that this run has tried, and a run takes numbers of each slot once. Does not wait: if there is no
+// number, returns the reason.
+randflake::Reservation reserve_long_run(uint32* visited, uint32 wanted);
+randflake::Reservation reserve_long_run_53(uint32* visited, uint32 wanted);
+
+// Waits until the clock's second is not `second`, at most randflake.max_wait. Interrupts end it.
+void wait_for_second_after(randflake::Second second);
+
 // Raises the ERROR for a call that got no number in time. `last` is the call's last attempt.
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);

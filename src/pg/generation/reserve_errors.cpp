@@ -71,7 +71,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         psprintf("the clock is %lld seconds behind %s", static_cast<long long>((used - now).count),
                  what),
-        psprintf("The clock shows %s, identifiers may have been issued up to %s.%s%s", now_text,
+        psprintf("The clock shows %s. The server issues no identifier before %s.%s%s", now_text,
                  second_text(used),
                  waits ? psprintf(" No range of node ids may be used before %s.",
                                   second_text(report.trouble.second))
@@ -214,15 +214,17 @@ static ErrorText not_looked_error() {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "it is not known yet whether a coordinator has leased node ids of this server",
-        look.failure[0] == '\0' ? "The server is looking into its databases for one."
+        look.launcher == nullptr  ? "The worker that looks for one has not started."
+        : look.failure[0] == '\0' ? "The server is looking into its databases for one."
         : database == nullptr
             ? psprintf("The server could not look into its databases for one: %s.", look.failure)
             : psprintf("The server could not look into database \"%s\" for one: %s.", database,
                        look.failure),
         !IsUnderPostmaster
             ? "Single-user mode has no workers: start the server with its postmaster."
-        : look.no_worker
-            ? "Raise \"max_worker_processes\" and restart the server, or end other workers."
+        : look.launcher == nullptr
+            ? "If it does not start in a moment, raise \"max_worker_processes\" and restart the "
+              "server."
         : look.failure[0] != '\0'
             ? "The server looks again every second. Let it read the database and the tables of "
               "its extension \"randflake_coordinator\"."
@@ -368,7 +370,8 @@ static Second reached_by_all_slots() {
     return kRandflake.SecondOf(least);
 }
 
-// The worker may fail to get the next lease while the present lease is still open.
+// The worker may fail to get the next lease while the present lease is still open. While a lock is
+// missing, the server still makes identifiers, so postgres_exporter.yml counts no problem.
 static ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);
@@ -378,7 +381,7 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
     if (wrong[0] != '\0')
         return {0, "the clocks of this server and of the coordinator differ", wrong, nullptr};
     if (report.problem == LeaseProblem::kNone)
-        return {};
+        return lease_unlocked();
     return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
             lease_problem_text(report), nullptr};
 }
@@ -441,8 +444,12 @@ static ErrorText static_problem_error(Second now, const Window& window) {
         return clock_behind_error(now, window.start, "the window for identifiers");
     if (const ErrorText rival = rival_error(); rival.message != nullptr)
         return rival;
-    const ErrorText copy = copy_error();
-    return copy.message != nullptr ? copy : spare_range_error(report, now);
+    if (const ErrorText copy = copy_error(); copy.message != nullptr)
+        return copy;
+    const ErrorText spare = spare_range_error(report, now);
+    return spare.message != nullptr || node_claim_failure() == nullptr
+               ? spare
+               : ErrorText{0, kRivalUnseen, node_claim_failure(), nullptr};
 }
 
 static ErrorText problem_error() {

@@ -20,6 +20,7 @@
 #include "pg/identifier/copy.h"
 
 #include "pg/base/compat.h"
+#include "pg/identifier/load.h"
 
 static ProcessUtility_hook_type previous_process_utility;
 
@@ -45,6 +46,7 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
                                QueryCompletion* completion) {
     const Utility outer = innermost;
     innermost = kind_of(statement);
+    const bool entered = load_enter();
     PG_TRY();
     {
         const ProcessUtility_hook_type next = previous_process_utility != nullptr
@@ -54,7 +56,10 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
              completion);
     }
     PG_FINALLY();
-    { innermost = outer; }
+    {
+        innermost = outer;
+        load_leave(entered);
+    }
     PG_END_TRY();
 }
 

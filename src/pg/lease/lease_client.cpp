@@ -25,7 +25,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
-#include "pg/window/window_file.h"
+#include "pg/window/run_marker.h"
 
 using namespace randflake;
 
@@ -38,6 +38,10 @@ static constexpr rlim_t kMemory = 32 << 20;
 
 // libpq tries each host for this many seconds, unless the connection string sets connect_timeout.
 static constexpr char kConnectTimeout[] = "3";
+
+// A standby answers, but cannot lease. libpq leaves it for the next host, unless the connection
+// string sets target_session_attrs.
+static constexpr char kTargetSessionAttrs[] = "read-write";
 
 // These settings override the settings of role and database. Requests need this isolation level.
 // The timeout frees the connections of abandoned requests.
@@ -84,8 +88,8 @@ struct Parameter {
     const char* value;
 };
 struct Parameters {
-    const char* keywords[9];
-    const char* values[9];
+    const char* keywords[10];
+    const char* values[10];
     int count;
 
     void Add(const Parameter& parameter) {
@@ -114,6 +118,7 @@ static char* rotated(const char* list, uint32 first) {
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
+    parameters->Add({"target_session_attrs", kTargetSessionAttrs});
     parameters->Add({"dbname", coordinator});
     parameters->Add({"client_encoding", "UTF8"});
 
@@ -170,7 +175,7 @@ static void let_go_of_server(int64 timeout, pid_t worker) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != worker)
         _exit(1);
-    window_file_leave_lock();
+    run_marker_leave();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -331,6 +336,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
+        first_host += answer.read_only;  // the next request tries another host first
         // If an earlier request timed out and this request got no answer, names both failures.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)

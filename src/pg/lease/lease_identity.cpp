@@ -50,14 +50,15 @@ char* coordinator_identity() {
                         errhint("Let the server's user read it.")));
     }
     const bool has_birth = control.device == 0;
-    return psprintf("%016llx/%u/%llx.%llx.%llx.%llx.%llx/%u",
+    // A standby may have been promoted, and may have granted leases, since this server's last stop.
+    return psprintf("%016llx/%u/%llx.%llx.%llx.%llx.%llx@%llx.%x/%u",
                     static_cast<unsigned long long>(GetSystemIdentifier()),
                     GetWALInsertionTimeLine(), static_cast<unsigned long long>(identity.inode),
                     static_cast<unsigned long long>(identity.device),
                     static_cast<unsigned long long>(identity.birth_nanoseconds),
                     static_cast<unsigned long long>(control.inode),
                     static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0),
-                    MyDatabaseId);
+                    static_cast<unsigned long long>(PgStartTime), PostmasterPid, MyDatabaseId);
 }
 
 // Returns (first_node_id integer, node_count integer); nulls without static node ids.

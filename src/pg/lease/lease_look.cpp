@@ -3,6 +3,11 @@
 // launcher repeats the search every second until all workers have succeeded. Until then the server
 // does not use these node ids.
 //
+// Other sessions can use up the slots of background workers, for any time. So the launcher is a
+// worker that the postmaster has registered before it had sessions, and whose slot the launcher
+// keeps. If no slot is free for another worker, the launcher exits, and in its next life looks into
+// the database itself. The life after that goes on with the next database.
+//
 // Workers run as superusers, even in databases of other owners. So they read tables from storage,
 // because SQL could run code of users. They read only the extension's tables. Only a superuser can
 // create these. A worker waits only for ACCESS EXCLUSIVE locks of other sessions, and for at most
@@ -16,6 +21,8 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/timestamp.h"
+#include "pg/base/worker.h"
+#include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/server/environment.h"
 
@@ -25,6 +32,9 @@ extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_look_main(Datum argument);
 [[noreturn]] PGDLLEXPORT void randflake_look_at_database_main(Datum database);
 }
+
+// The postmaster restarts a worker that exits with this status, and keeps its slot.
+static constexpr int kRestarts = 1;
 
 static constexpr Ms kAgain = 1000;
 static constexpr char kLockTimeout[] = "3s";
@@ -147,6 +157,16 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
+// Removes the server's start, between "@" and "/", from an identity. A start is a takeover for
+// grants, but does not keep the server's own node ids closed.
+static const char* without_start(char* identity) {
+    char* const start = strchr(identity, '@');
+    const char* const after = start == nullptr ? nullptr : strchr(start, '/');
+    if (after != nullptr)
+        memmove(start, after, strlen(after) + 1);
+    return identity;
+}
+
 // Reads the pool as the SQL functions randflake_lease_identity, _identity_hash and _share_pool do.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
     // These values apply if the pool's table has no row.
@@ -157,9 +177,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     seen.nodes = {0, 131072};
     Oid lease_table;
     look_at_leases(extension, look, &lease_table, &seen.last_grant);
-    const char* identity = psprintf("%s/%u", coordinator_identity(), lease_table);
-    const int64 hash = DatumGetInt64(DirectFunctionCall2Coll(
-        hashtextextended, C_COLLATION_OID, CStringGetTextDatum(identity), Int64GetDatum(0)));
+    const char* identity = without_start(psprintf("%s/%u", coordinator_identity(), lease_table));
 
     Rows takeover(extension, "randflake_lease_takeover", RELKIND_SEQUENCE);
     if (!takeover.Next())
@@ -168,6 +186,8 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     const int64 noted = takeover.Long("last_value");
     seen.called = DatumGetBool(takeover.Column("is_called", BOOLOID));
     takeover.End();
+    const int64 hash = DatumGetInt64(DirectFunctionCall2Coll(
+        hashtextextended, C_COLLATION_OID, CStringGetTextDatum(identity), Int64GetDatum(0)));
     seen.noted_here = ((noted - hash) & ((INT64CONST(1) << 31) - 1)) == 0;
     seen.noted = {noted >> 31};
 
@@ -178,7 +198,11 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
         seen.max_duration = pool.Int("max_duration");
         seen.max_clock_skew = pool.Int("max_clock_skew");
         seen.high_water = {pool.Long("high_water")};
-        seen.same = strcmp(TextDatumGetCString(pool.Column("coordinator", TEXTOID)), identity) == 0;
+        bool null = true;
+        const Datum takeover = pool.Column("takeover", INT8OID, &null);
+        char* const by = TextDatumGetCString(pool.Column("coordinator", TEXTOID));
+        seen.same = strcmp(without_start(by), identity) == 0 && null != seen.called &&
+                    (null || DatumGetInt64(takeover) == noted);
     }
     pool.End();
     look->AddPool(seen, ToUnix(wall_clock_second()));
@@ -193,11 +217,8 @@ static pg_noinline void look_at_database(PoolLook* look) {
     CommitTransactionCommand();
 }
 
-void randflake_look_at_database_main(Datum database) {
-    uint32 question;
-    memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
-    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    BackgroundWorkerUnblockSignals();
+// Looks into this database, records the answer to this question, and exits with this status.
+[[noreturn]] static void answer(Oid database, uint32 question, int status) {
     // These values override the settings of the database.
     for (const auto& [name, value] :
          {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
@@ -205,8 +226,7 @@ void randflake_look_at_database_main(Datum database) {
           std::pair{"default_transaction_deferrable", "off"}})
         if (GetConfigOption(name, true, false) != nullptr)
             SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
-    BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database), InvalidOid,
-                                              BGWORKER_BYPASS_ALLOWCONN);
+    BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
     PoolLook look{shared->memory.ranges, {}};
     PG_TRY();
     { look_at_database(&look); }
@@ -218,8 +238,8 @@ void randflake_look_at_database_main(Datum database) {
         for (char* at = error->message; *at != '\0'; at++)
             if (IS_HIGHBIT_SET(*at))
                 *at = '?';
-        look_record_failure(question, error->message, DatumGetObjectId(database));
-        proc_exit(0);
+        look_record_failure(question, error->message, database);
+        proc_exit(status);
     }
     PG_END_TRY();
     SpinLockAcquire(&report()->mutex);
@@ -228,7 +248,15 @@ void randflake_look_at_database_main(Datum database) {
         report()->answered = true;
     }
     SpinLockRelease(&report()->mutex);
-    proc_exit(0);
+    proc_exit(status);
+}
+
+void randflake_look_at_database_main(Datum database) {
+    uint32 question;
+    memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    BackgroundWorkerUnblockSignals();
+    answer(DatumGetObjectId(database), question, 0);
 }
 
 namespace {
@@ -238,7 +266,14 @@ struct Database {
 };
 }  // namespace
 
-// Lists databases. Omits databases that are being dropped, because nothing can connect to them.
+static int by_oid(const ListCell* one, const ListCell* other) {
+    const Oid a = static_cast<Database*>(lfirst(one))->oid;
+    const Oid b = static_cast<Database*>(lfirst(other))->oid;
+    return a < b ? -1 : a > b;
+}
+
+// Lists databases in the order of their oids. Omits databases that are being dropped, because
+// nothing can connect to them.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
@@ -258,6 +293,7 @@ static List* list_databases(MemoryContext context) {
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
     CommitTransactionCommand();
+    list_sort(databases, by_oid);
     return databases;
 }
 
@@ -277,20 +313,41 @@ static void pause_for(long milliseconds) {
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();
     if (ShutdownRequestPending)
-        proc_exit(0);
+        proc_exit(kRestarts);
 }
 
-// Returns whether the report has the worker's answer. If not, the report may contain a failure.
-static bool ask(Oid database) {
-    SpinLockAcquire(&report()->mutex);
-    const uint32 question = ++report()->question;
-    report()->answered = false;
-    SpinLockRelease(&report()->mutex);
+// Starts a worker that answers the newest question in this database.
+static void start_worker(Oid database) {
+    const uint32 question = report()->question;
+    BackgroundWorker worker =
+        background_worker("randflake_look_at_database_main", "randflake look", BGW_NEVER_RESTART);
+    worker.bgw_notify_pid = MyProcPid;
+    worker.bgw_main_arg = ObjectIdGetDatum(database);
+    memcpy(worker.bgw_extra, &question, sizeof question);
     BackgroundWorkerHandle* handle;
-    if (!look_start_worker("randflake_look_at_database_main", database, question, &handle))
-        return false;
+    if (!RegisterDynamicBackgroundWorker(&worker, &handle)) {
+        report()->own_turn = true;
+        proc_exit(kRestarts);
+    }
     for (pid_t pid; GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED;)
         pause_for(-1);
+}
+
+// Returns whether the report has the answer for this database. If not, the report may contain a
+// failure. A former life of this launcher may have asked and looked.
+static bool ask(Oid database) {
+    SpinLockAcquire(&report()->mutex);
+    const bool asked = report()->asked == database;
+    if (!asked) {
+        report()->question++;
+        report()->answered = false;
+    }
+    report()->asked = database;
+    const uint32 question = report()->question;
+    SpinLockRelease(&report()->mutex);
+    if (!asked)
+        start_worker(database);
+    report()->asked = InvalidOid;
     const LookReport after = look_report();
     if (!after.answered && after.failed != question)
         look_record_failure(question, "it cannot be connected to, see the server log", database);
@@ -298,11 +355,9 @@ static bool ask(Oid database) {
 }
 
 static void log_failure(const char* database) {
-    static LookReport logged;
     const LookReport now = look_report();
-    if (now.database == logged.database && strcmp(now.failure, logged.failure) == 0)
+    if (!now.to_log)
         return;
-    logged = now;
     ereport(
         WARNING,
         (errmsg("could not look for a coordinator in database \"%s\": %s", database, now.failure),
@@ -310,69 +365,91 @@ static void log_failure(const char* database) {
          errhint("The server looks again every second.")));
 }
 
+// Adds the answer for this database to what is known.
+static void add_answer(const Database& database) {
+    const LookReport answer = look_report();
+    for (uint32 i = 0; i < kMaxRanges; i++) {
+        if (answer.free_at[i] <= answer.all_free_at[i])
+            continue;
+        report()->all_free_at[i] = answer.free_at[i];
+        report()->latest[i] = database.oid;
+        const NodeRange nodes = shared->memory.ranges.At(i);
+        if (answer.free_at[i] > wall_clock_second())
+            ereport(LOG, (errmsg("node ids %u to %u may be leased to another server", nodes.first,
+                                 nodes.first + nodes.count - 1),
+                          errdetail("The coordinator in database \"%s\" may have leased them "
+                                    "until %s.",
+                                    NameStr(database.name), second_text(answer.free_at[i]))));
+    }
+    report()->last_looked = database.oid;
+}
+
+// Forgets what earlier looks have found.
+static void begin_look() {
+    memset(report()->all_free_at, 0, sizeof report()->all_free_at);
+    memset(report()->latest, 0, sizeof report()->latest);
+    report()->asked = report()->last_looked = InvalidOid;
+}
+
+// Goes on behind the last database that a former life of this launcher has looked into.
 static bool look_at_all(MemoryContext context) {
     const SteadyMs began = steady_clock();
-    Second free_at[kMaxRanges]{};
-    Oid coordinator[kMaxRanges]{};
     List* databases = list_databases(context);
     ListCell* cell;
     foreach (cell, databases) {
         const auto* database = static_cast<Database*>(lfirst(cell));
-        if (!ask(database->oid)) {
-            if (!exists(database->oid, context))
-                continue;
+        if (database->oid <= report()->last_looked)
+            continue;
+        if (ask(database->oid)) {
+            add_answer(*database);
+        } else if (exists(database->oid, context)) {
             log_failure(NameStr(database->name));
             return false;
-        }
-        const LookReport answer = look_report();
-        for (uint32 i = 0; i < kMaxRanges; i++) {
-            if (answer.free_at[i] <= free_at[i])
-                continue;
-            free_at[i] = answer.free_at[i];
-            coordinator[i] = database->oid;
-            const NodeRange nodes = shared->memory.ranges.At(i);
-            if (free_at[i] > wall_clock_second())
-                ereport(LOG, (errmsg("node ids %u to %u may be leased to another server",
-                                     nodes.first, nodes.first + nodes.count - 1),
-                              errdetail("The coordinator in database \"%s\" may have leased them "
-                                        "until %s.",
-                                        NameStr(database->name), second_text(free_at[i]))));
         }
     }
     look_record_failure(look_report().question, "", InvalidOid);
     SpinLockAcquire(&report()->mutex);
-    memcpy(report()->coordinator, coordinator, sizeof coordinator);
+    memcpy(report()->coordinator, report()->latest, sizeof report()->coordinator);
     SpinLockRelease(&report()->mutex);
-    server.Looked(free_at);
+    server.Looked(report()->all_free_at);
     ConditionVariableBroadcast(&shared->window_changed);
     elog(DEBUG1, "looked for coordinators in %d databases in %lld ms", list_length(databases),
          static_cast<long long>((steady_clock() - began).count));
     return true;
 }
 
-static void launcher_ends(int, Datum) {
-    SpinLockAcquire(&report()->mutex);
-    report()->launcher = 0;
-    SpinLockRelease(&report()->mutex);
+void look_register_worker() {
+    if (setting_node_id < 0)
+        return;
+    BackgroundWorker worker = background_worker("randflake_look_main", "randflake look", 0);
+    RegisterBackgroundWorker(&worker);
 }
 
 void randflake_look_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
-    SpinLockAcquire(&report()->mutex);
-    const bool alone = report()->launcher == 0;
-    if (alone)
-        report()->launcher = MyProcPid;
-    SpinLockRelease(&report()->mutex);
-    if (!alone)
-        proc_exit(0);
-    before_shmem_exit(launcher_ends, 0);
+    if (report()->own_turn) {
+        report()->own_turn = false;
+        answer(report()->asked, report()->question, kRestarts);
+    }
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     MemoryContext context =
         AllocSetContextCreate(TopMemoryContext, "randflake look", ALLOCSET_SMALL_SIZES);
-    while (!look_at_all(context)) {
-        pause_for(kAgain.count);
+    SpinLockAcquire(&report()->mutex);
+    report()->launcher = MyLatch;
+    SpinLockRelease(&report()->mutex);
+    for (;;) {
+        while (!look_report().wanted)
+            pause_for(-1);
+        while (!look_at_all(context)) {
+            begin_look();
+            pause_for(kAgain.count);
+            MemoryContextReset(context);
+        }
+        begin_look();
+        SpinLockAcquire(&report()->mutex);
+        report()->wanted = false;
+        SpinLockRelease(&report()->mutex);
         MemoryContextReset(context);
     }
-    proc_exit(0);
 }

@@ -80,6 +80,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
                       CoordinatorAnswer* answer) {
     answer->refused = judged.refused();
     answer->not_before = judged.not_before();
+    answer->read_only = part.sqlstate != nullptr && strcmp(part.sqlstate, "25006") == 0;
     if (notices > kMaxNotices && part.kind != AnswerPart::Kind::kRow)
         return fail(answer, LeaseProblem::kUnusable, "the coordinator sent too many messages");
     const char* said = part.message != nullptr ? part.message : "";
@@ -147,6 +148,7 @@ static void ask_which_server(CoordinatorAnswer* answer) {
     answer->values[kInRecovery] = standby == nullptr || strcmp(standby, "off") != 0;
     if (number_of(kWhichServer, 0, &answer->values[kSystem]) &&
         number_of(kWhichServer, 1, &answer->values[kTimeline]) &&
+        number_of("SHOW randflake.directory", 0, &answer->values[kDirectory]) &&
         number_of("SHOW randflake.node_id", 0, &answer->values[kNodeId]) &&
         number_of("SHOW randflake.node_count", 0, &answer->values[kNodeCount]) &&
         number_of("SHOW randflake.spare_node_ranges", 0, &answer->values[kSpareRanges]))

@@ -20,11 +20,12 @@ struct CoordinatorRequest {
 
 // This command asks a server for its identity. WhichServer lists the answer's columns.
 inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
-enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
+enum WhichServer { kSystem, kTimeline, kInRecovery, kDirectory, kNodeId, kNodeCount, kSpareRanges };
 
 struct CoordinatorAnswer {
     LeaseProblem problem;  // kNone: the coordinator has committed the request
     bool refused;          // the coordinator refused; other problems do not affect a lease
+    bool read_only;        // the host that answered is a standby, or allows no writes
     int64 values[randflake::kMaxAnswerColumns];  // valid with kNone; see LeaseAnswer
     char text[392];                              // the reason of a problem, unchecked
     randflake::UnixSecond not_before;  // the coordinator grants no lease before this; 0: unknown

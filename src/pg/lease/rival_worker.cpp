@@ -5,6 +5,10 @@
 // promoted beside this server. The address in primary_conninfo may also lead to this server itself,
 // so the worker ignores any server on this server's timeline. So it misses a standby whose
 // promotion began a timeline with the same number as this server's.
+//
+// If the server in primary_conninfo is the original of this data directory, and now a standby on
+// this server's timeline, then this copy has replaced its original. So the worker acknowledges the
+// copy. Only the setting randflake.directory of the asked server proves that it is the original.
 
 #include "pg/lease/rival_worker.h"
 
@@ -15,6 +19,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
+#include "pg/server/environment.h"
 #include "pg/window/window_file.h"
 
 using randflake::NodeRange;
@@ -39,13 +44,58 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
+// Returns a number of a data directory, which differs between copies.
+static uint64 directory_number(uint64 system, const randflake::FileIdentity& identity) {
+    const uint64 parts[] = {system, identity.inode, identity.device,
+                            static_cast<uint64>(identity.birth_nanoseconds)};
+    return DatumGetUInt64(
+        hash_any_extended(reinterpret_cast<const unsigned char*>(parts), sizeof parts, 0));
+}
+
+static const char* show_directory() {
+    static char text[24];
+    randflake::FileIdentity identity;
+    const bool known = window_file_identity(&identity).error == 0;
+    snprintf(text, sizeof text, UINT64_FORMAT,
+             known ? directory_number(GetSystemIdentifier(), identity) : 0);
+    return text;
+}
+
+void rival_define_setting() {
+    static char* unused;
+    DefineCustomStringVariable(
+        "randflake.directory", "Number of the data directory.",
+        "Differs between a directory and its copies. 0 before its first use.", &unused, "",
+        PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, show_directory);
+}
+
+// What the server in "primary_conninfo" answered, of this system and of another timeline or this.
+using Answer = int64[randflake::kMaxAnswerColumns];
+static bool is_of_system(const Answer& values) {
+    return static_cast<uint64>(values[kSystem]) == GetSystemIdentifier();
+}
+static bool is_on_timeline(const Answer& values) {
+    return values[kTimeline] == GetWALInsertionTimeLine();
+}
+
+static void acknowledge_if_original_follows(const Answer& values) {
+    TimestampTz found_at;
+    randflake::Origin original;
+    if (values[kInRecovery] != 0 && is_of_system(values) && is_on_timeline(values) &&
+        window_of_copy(&found_at, &original) && original.system_identifier != 0 &&
+        static_cast<uint64>(values[kDirectory]) ==
+            directory_number(original.system_identifier, original.identity) &&
+        server.AcknowledgeCopy()) {
+        window_record_acknowledged();
+        ereport(LOG, (errmsg("the original of this data directory follows this server"),
+                      errdetail("So the copy has replaced it, and the two repeat no identifier.")));
+    }
+}
+
 // Returns whether the server in "primary_conninfo" may generate with node ids of this server.
-static bool upstream_is_rival() {
-    int64 values[randflake::kMaxAnswerColumns] = {};
-    if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
-        static_cast<uint64>(values[kSystem]) != GetSystemIdentifier() ||
-        values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
-        values[kNodeId] > PG_INT32_MAX)
+static bool is_rival(const Answer& values) {
+    if (values[kInRecovery] != 0 || !is_of_system(values) || is_on_timeline(values) ||
+        values[kNodeId] < 0 || values[kNodeId] > PG_INT32_MAX)
         return false;
     // The numbers are unsigned, so that no value from the other server can overflow the arithmetic.
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
@@ -97,7 +147,11 @@ void randflake_rival_main(Datum) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
         }
-        record(&shared->rivals.is_upstream, upstream_is_rival(), kRivalUpstream);
+        int64 values[randflake::kMaxAnswerColumns] = {};
+        const bool answered = PrimaryConnInfo[0] != '\0' && lease_client_upstream(values);
+        record(&shared->rivals.is_upstream, answered && is_rival(values), kRivalUpstream);
+        if (answered)
+            acknowledge_if_original_follows(values);
         announce();
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));

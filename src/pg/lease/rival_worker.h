@@ -3,3 +3,4 @@
 #pragma once
 
 void rival_register_worker();
+void rival_define_setting();

@@ -8,8 +8,10 @@
 
 #include "pg/base/compat.h"
 #include "pg/identifier/copy.h"
+#include "pg/identifier/load.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/identifier/vector_path.h"
+#include "pg/lease/lease_look.h"
 #include "pg/lease/lease_worker.h"
 #include "pg/lease/rival_worker.h"
 #include "pg/memory/counters.h"
@@ -89,14 +91,18 @@ void _PG_init(void) {
     snowflake_layout_define_setting();
     secret_define_settings();
     vector_path_define_setting();
+    load_define_setting();
+    rival_define_setting();
     MarkGUCPrefixReserved("randflake");
     settings_check();
     secret_load();
     vector_path_choose();
     if (setting_coordinator[0] != '\0')
         lease_register_worker();
+    look_register_worker();
     rival_register_worker();
     copy_init();
+    load_init();
     type_default_init();
 
     previous_shmem_request = shmem_request_hook;

@@ -14,6 +14,29 @@ void lease_init_report() {
     SpinLockInit(&shared->lease_report.mutex);
 }
 
+ErrorText lease_unlocked() {
+    const FileFailure& failure = shared->lock_failure;
+    if (failure.error == 0)
+        return {};
+    const bool lives = failure.error == kLocked;
+    return {0, "leases of this server will not survive a crash of its postmaster",
+            psprintf("Could not %s \"%s\": %s.", failure.action, failure.path,
+                     file_failure_text(failure)),
+            lives
+                ? "\"fuser\" names the process: one that a former postmaster left, or a server in "
+                  "a copy or a snapshot of this data directory. When it has ended, restart this "
+                  "server."
+                : "Let the file's owner or root remove it, or let the server's user write it. Then "
+                  "restart this server."};
+}
+
+void lease_report_unlocked(const FileFailure& failure) {
+    shared->lock_failure = failure;
+    if (const ErrorText error = lease_unlocked(); error.message != nullptr)
+        ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                      errhint("%s", error.hint)));
+}
+
 LeaseReport lease_report() {
     SpinLockAcquire(&shared->lease_report.mutex);
     const LeaseReport copy = shared->lease_report;

@@ -5,6 +5,8 @@
 #include "pg/base/pg.h"
 
 #include "core/lease/lease_holder.h"
+#include "pg/base/error_text.h"
+#include "pg/window/file_identity.h"
 
 // The lease worker has this wait event while it waits for the coordinator or the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
@@ -41,6 +43,11 @@ struct LeaseReport {
 };
 
 void lease_init_report();
+
+// Records and logs why this postmaster lacks the marker's lock; see lease_unlocked.
+void lease_report_unlocked(const FileFailure& failure);
+// Returns the problem that a later postmaster will not resume this server's leases, or none.
+ErrorText lease_unlocked();
 
 // Returns a copy of the report. Do not use the copy's mutex.
 LeaseReport lease_report();

@@ -2,14 +2,7 @@
 
 #include "pg/memory/look_report.h"
 
-#include "pg/base/clock.h"
-#include "pg/base/worker.h"
 #include "pg/memory/shmem.h"
-
-using randflake::SteadyMs;
-
-// A launcher starts at least this long after the last launcher's start.
-static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {
     return &shared->look;
@@ -26,36 +19,23 @@ LookReport look_report() {
     return copy;
 }
 
-void look_record_failure(uint32 question, const char* failure, Oid database, bool no_worker) {
+void look_record_failure(uint32 question, const char* failure, Oid database) {
     SpinLockAcquire(&report()->mutex);
     if (question == report()->question) {
+        report()->to_log =
+            database != report()->database || strcmp(failure, report()->failure) != 0;
         report()->database = database;
         report()->failed = question;
-        report()->no_worker = no_worker;
         strlcpy(report()->failure, failure, sizeof report()->failure);
     }
     SpinLockRelease(&report()->mutex);
 }
 
-bool look_start_worker(const char* function, Oid database, uint32 question,
-                       BackgroundWorkerHandle** handle) {
-    BackgroundWorker worker = background_worker(function, "randflake look", BGW_NEVER_RESTART);
-    worker.bgw_notify_pid = handle != nullptr ? MyProcPid : 0;
-    worker.bgw_main_arg = ObjectIdGetDatum(database);
-    memcpy(worker.bgw_extra, &question, sizeof question);
-    const bool started = RegisterDynamicBackgroundWorker(&worker, handle);
-    if (!started)
-        look_record_failure(question, "no background worker is free", database, true);
-    return started;
-}
-
 void look_start() {
-    const SteadyMs now = steady_clock();
     SpinLockAcquire(&report()->mutex);
-    const bool due = report()->launcher == 0 && now >= report()->start_at_ms;
-    if (due)
-        report()->start_at_ms = now + kAgain;
+    Latch* launcher = report()->wanted ? nullptr : report()->launcher;
+    report()->wanted = true;
     SpinLockRelease(&report()->mutex);
-    if (due)
-        (void)look_start_worker("randflake_look_main", InvalidOid, report()->question, nullptr);
+    if (launcher != nullptr)
+        SetLatch(launcher);
 }

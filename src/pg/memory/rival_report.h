@@ -17,11 +17,16 @@ struct RivalReport {
 };
 
 inline constexpr char kRivalRuns[] = "another server runs with node ids of this one";
+inline constexpr char kRivalUnseen[] =
+    "a second server of this machine with the same node ids would go unnoticed";
 inline constexpr char kRivalOnMachine[] =
     "The postmaster of the other server is process %d of this machine.";
 inline constexpr char kRivalUpstream[] =
     "\"primary_conninfo\" names the other server, which is not in recovery.";
-inline constexpr char kRivalInRegistry[] = "The coordinator of \"randflake.registry\" knows both.";
+inline constexpr char kRivalInRegistry[] =
+    "A role has announced the other server to the coordinator of \"randflake.registry\". Before "
+    "you "
+    "believe it, see who in the table \"randflake_lease_announcement\" there.";
 inline constexpr char kRivalLeased[] = "The coordinator of \"randflake.registry\" has leased them.";
 inline constexpr char kRivalRemedy[] =
     "Both make the same identifiers. Stop one, and start it again only as a standby or with node "

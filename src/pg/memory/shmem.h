@@ -65,7 +65,8 @@ struct SharedState {
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     LookReport look;
-    TransactionId first_xid;  // of this run's start; invalid if the last run ended uncleanly
+    FileFailure lock_failure;  // see lease_unlocked()
+    TransactionId first_xid;   // of this run's start; invalid if the last run ended uncleanly
     std::atomic<int> lease_worker_pid;
     RivalReport rivals;
     ConditionVariable window_changed;

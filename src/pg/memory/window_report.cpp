@@ -4,6 +4,7 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/timestamp.h"
+#include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/window/window_file.h"
 
@@ -108,6 +109,23 @@ static bool of_another(Finding finding) {
            finding == Finding::kCopied;
 }
 
+// Returns whether the original of a copy with this state can use node ids of this server.
+static bool shares_node_ids(const NodeRange& original) {
+    return shared->memory.leased || setting_node_id < 0 ||
+           original.Overlaps(shared->memory.ranges.All());
+}
+
+static void log_copy(const StartPlan& plan, const char* message, const char* detail) {
+    const bool shares = shares_node_ids(plan.state.original);
+    ereport(shares ? WARNING : LOG,
+            (errmsg("%s", message), errdetail("%s", detail),
+             errhint("%s", shares ? "Make sure that the server it came from does not generate with "
+                                    "the node ids of this one. Then let a superuser run "
+                                    "randflake_acknowledge_copy()."
+                                  : "The server it came from had other node ids than this one, so "
+                                    "the two repeat no identifier.")));
+}
+
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
     switch (plan.finding) {
         case Finding::kOwn:
@@ -124,22 +142,15 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                          "under these node ids up to now.")));
             break;
         case Finding::kOtherSystem:
-            ereport(
-                WARNING,
-                (errmsg("the window file of randflake was written by another database system"),
-                 errdetail("It has system identifier %llu, this server %llu.",
-                           static_cast<unsigned long long>(found.origin.system_identifier),
-                           static_cast<unsigned long long>(plan.state.origin.system_identifier)),
-                 errhint("Make sure that no other server generates with the node ids of this "
-                         "one. Then let a superuser run randflake_acknowledge_copy().")));
+            log_copy(
+                plan, "the window file of randflake was written by another database system",
+                psprintf("It has system identifier %llu, this server %llu.",
+                         static_cast<unsigned long long>(found.origin.system_identifier),
+                         static_cast<unsigned long long>(plan.state.origin.system_identifier)));
             break;
         case Finding::kCopied:
-            ereport(WARNING,
-                    (errmsg("the window file of randflake was copied from another data directory"),
-                     errdetail("This happens after a base backup, a clone or pg_rewind."),
-                     errhint("Make sure that the server it came from does not generate with the "
-                             "node ids of this one. Then let a superuser run "
-                             "randflake_acknowledge_copy().")));
+            log_copy(plan, "the window file of randflake was copied from another data directory",
+                     "This happens after a base backup, a clone or pg_rewind.");
             break;
         case Finding::kOtherTimeline:
             ereport(WARNING,
@@ -173,13 +184,16 @@ void window_record_start(const StartPlan& plan, const WindowState& found, StateE
     Assert(window_lock_held());
     WindowReport* to = &shared->window_report;
     const Second copied_at = plan.state.copied_at;
-    const TimestampTz found_at = copied_at != Second{0}     ? timestamp_of(copied_at)
-                                 : of_another(plan.finding) ? GetCurrentTimestamp()
-                                                            : 0;
+    const bool is_copy = copied_at != Second{0};
+    const bool shares = is_copy && shares_node_ids(plan.state.original);
+    const TimestampTz found_at = shares                                 ? timestamp_of(copied_at)
+                                 : !is_copy && of_another(plan.finding) ? GetCurrentTimestamp()
+                                                                        : 0;
     SpinLockAcquire(&to->mutex);
     to->started = true;
-    to->copy = copied_at != Second{0};
+    to->copy = shares;
     to->copy_found_at = found_at;
+    to->original = plan.finding == Finding::kCopied ? found.origin : Origin{};
     SpinLockRelease(&to->mutex);
     log_start(plan, found, error);
 }
@@ -192,8 +206,11 @@ void window_record_acknowledged() {
     SpinLockRelease(&to->mutex);
 }
 
-bool window_of_copy(TimestampTz* found_at) {
+bool window_of_copy(TimestampTz* found_at, Origin* original) {
     const WindowReport report = window_report();
+    Origin nowhere{};
+    original = original != nullptr ? original : &nowhere;
+    *original = report.original;
     *found_at = report.copy_found_at;
     if (report.started)
         return report.copy;
@@ -205,7 +222,11 @@ bool window_of_copy(TimestampTz* found_at) {
     // Without an identity file, the directory counts as a copy. The next start makes a new file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = CopiedAt(found, own, Second{});
-    if (copied_at == found.copied_at && copied_at != Second{0})
+    if (copied_at == Second{0} || !shares_node_ids(OriginalNodes(found, own)))
+        return false;
+    if (copied_at == found.copied_at)
         *found_at = timestamp_of(copied_at);
-    return (failed == 0 || failed == ENOENT) && copied_at != Second{0};
+    else
+        *original = found.origin;
+    return failed == 0 || failed == ENOENT;
 }

@@ -13,9 +13,10 @@
 // its own spinlock, because a process that holds the window lock may wait for the disk.
 struct WindowReport {
     slock_t mutex;
-    bool started;               // the server has read the state; the next two fields are valid
-    bool copy;                  // the directory is a copy that the operator has not acknowledged
-    TimestampTz copy_found_at;  // when the state proved to be another server's; 0: never
+    bool started;                // the server has read the state; the next three fields are valid
+    bool copy;                   // the directory is a copy that the operator has not acknowledged
+    TimestampTz copy_found_at;   // when the state proved to be another server's; 0: never
+    randflake::Origin original;  // of the state that this start found in a copy; zero: unknown
     randflake::WindowTrouble trouble;
     int64 hold_off_ms;    // the longest possible hold-off
     FileFailure failure;  // valid with kFileFailed
@@ -27,9 +28,11 @@ struct WindowReport {
 
 void window_init_report();
 
-// Returns whether this data directory is a copy that the operator has not acknowledged. *found_at
-// is the time when the server found the copy, or 0 if unknown. May read the state from disk.
-bool window_of_copy(TimestampTz* found_at);
+// Returns whether this data directory is a copy that the operator has not acknowledged, and whose
+// original can use node ids of this server. *found_at is the time when the server found the copy,
+// or 0 if unknown. *original, if not null, becomes the writer of the copied state; its system
+// identifier is 0 if a former start found the copy. May read the state from disk.
+bool window_of_copy(TimestampTz* found_at, randflake::Origin* original = nullptr);
 void window_record_acknowledged();
 
 // Returns a copy of the report. Do not use the copy's mutex.

@@ -82,10 +82,10 @@ bool Environment::WriteState(const WindowState& state) {
     return done(window_file_write(state));
 }
 uint64 Environment::Marked(const Origin& origin) {
-    return run_marker_read(origin);
+    return memory().leased ? held_marker_read(origin) : run_marker_read(origin);
 }
 bool Environment::Mark(const Origin& origin, uint64* mark) {
-    return done(run_marker_write(origin, mark));
+    return done(memory().leased ? held_marker_write(origin, mark) : run_marker_write(origin, mark));
 }
 uint64 Environment::RandomRun() {
     uint64 run;
@@ -140,6 +140,8 @@ template class randflake::Server<ServerEnvironment>;
 static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
+static FileFailure lock_failure;  // the reason why this postmaster lacks the marker's lock
+
 namespace {
 // The postmaster has no PGPROC and can take no lock, so its code must not call the functions below.
 struct PostmasterEnvironment : ServerEnvironment {
@@ -166,7 +168,12 @@ struct PostmasterEnvironment : ServerEnvironment {
     static bool Mark(const Origin& origin, uint64* mark) {
         return Logged(run_marker_write(origin, mark));
     }
-    static bool LockDirectory(bool makes) { return window_file_lock(makes); }
+    static void LockMarker() {
+        Origin origin{GetSystemIdentifier(), 0, {}};
+        lock_failure = window_file_make(&origin.identity);
+        if (lock_failure.error == 0)
+            lock_failure = run_marker_lock(origin);
+    }
 };
 static_assert(UnlockedEnvironment<PostmasterEnvironment>);
 static_assert(DecidesAsShipped<PostmasterEnvironment>);
@@ -214,6 +221,8 @@ void server_init_shared() {
     postmaster.MakeMemory(leased, ranges, boot_at_start, begins_in_recovery(), &memory);
     window_init_report();
     lease_init_report();
+    if (leased)
+        lease_report_unlocked(lock_failure);
     look_init_report();
     node_claim_open();
 }

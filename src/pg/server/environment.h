@@ -43,7 +43,7 @@ struct ServerEnvironment {
     static bool WriteState(const randflake::WindowState& state);
     static uint64 Marked(const randflake::Origin& origin);
     static bool Mark(const randflake::Origin& origin, uint64* mark);
-    static bool LockDirectory(bool) { return false; }  // only for the postmaster
+    static void LockMarker() {}  // only for the postmaster
     static uint64 RandomRun();
 
     static randflake::SecretRecords Secrets();

@@ -17,7 +17,17 @@
 static constexpr int kPidBits = 22;
 static constexpr int kNodeBits = kPidBits + 1;
 
-static int claims = -1;  // the file's descriptor, which children inherit
+static int claims = -1;    // the file's descriptor, which children inherit
+static char failure[160];  // why there is no claim; empty: there is one, or none is needed
+
+#ifdef F_OFD_SETLK
+static void fail(const char* text, const char* name) {
+    snprintf(failure, sizeof failure, text, name, strerror(errno));
+    ereport(WARNING, (errmsg("%s", kRivalUnseen), errdetail("%s", failure),
+                      errhint("Make sure that the server's user may write in /dev/shm, and that no "
+                              "other user owns this object. Then restart the server.")));
+}
+#endif
 
 void node_claim_open() {
 #ifdef F_OFD_SETLK
@@ -32,13 +42,15 @@ void node_claim_open() {
     CurrentResourceOwner = nullptr;
     const int fd = shm_open(name, O_RDWR | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
     if (fd < 0)
-        return;
+        return fail("Could not open shared memory object \"%s\": %s.", name);
     if (!is_own_file(fd)) {
         close(fd);
-        return;
+        return fail("Shared memory object \"%s\" is not a regular file of this server's user.",
+                    name);
     }
     ReserveExternalFD();
     claims = fd;
+    failure[0] = '\0';
 #endif
 }
 
@@ -55,6 +67,10 @@ static struct flock all_nodes(short type) {
     return lock;
 }
 #endif
+
+const char* node_claim_failure() {
+    return failure[0] != '\0' ? failure : nullptr;
+}
 
 pid_t node_claim_rival() {
 #ifdef F_OFD_SETLK

@@ -10,7 +10,7 @@
 
 #include "pg/base/pg.h"
 
-// Call in the postmaster before it has children.
+// Call in the postmaster before it has children. Warns if no claim is possible.
 void node_claim_open();
 
 // Call before the first window opens. Warns if another server's claim overlaps this server's.
@@ -18,3 +18,6 @@ void node_claim_take();
 
 // Returns the pid of another postmaster whose claim overlaps this server's claim (0 if none).
 pid_t node_claim_rival();
+
+// Returns why this server cannot find others (null if it can).
+const char* node_claim_failure();

@@ -17,6 +17,9 @@
 
 using namespace randflake;
 
+// No assignment makes an identifier of a number that is nearer to 0.
+static constexpr int64 kLeastAssigned = int64{1} << 32;
+
 static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
@@ -133,9 +136,19 @@ Datum randflake_send(PG_FUNCTION_ARGS) {
     PG_RETURN_BYTEA_P(pq_endtypsend(&message));
 }
 
+// Programs assign identifiers as bigint, and by mistake also old keys and loop variables. An
+// identifier is that small once in 2^31.
 SQL_FUNCTION(randflake_from_bigint);
 Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
-    return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
+    const int64 id = PG_GETARG_INT64(0);
+    const bool is_explicit = PG_GETARG_BOOL(2);
+    if (!is_explicit && id > -kLeastAssigned && id < kLeastAssigned)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("cannot assign the number " INT64_FORMAT " to an identifier", id),
+                 errdetail("A number this small is probably a key of another kind."),
+                 errhint("If it is an identifier, cast it: (" INT64_FORMAT ")::randflake.", id)));
+    return datum_of_id(fcinfo, static_cast<uint64>(id));
 }
 
 // Lets the planner evaluate the cast of a constant, for partition pruning and postgres_fdw. The
@@ -151,11 +164,18 @@ Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     const auto* argument = static_cast<Const*>(linitial(call->args));
     if (!IsA(argument, Const))
         refuse_sequence(nodeToString(argument), call->funcresulttype);
-    if (simplify->root == nullptr || !IsA(argument, Const) || argument->constisnull ||
-        !may_execute(call->funcid))
+    Datum values[] = {Datum{0}, Int32GetDatum(-1), BoolGetDatum(true)};
+    for (int i = 0; i < list_length(call->args); i++) {
+        const auto* constant = static_cast<Const*>(list_nth(call->args, i));
+        if (!IsA(constant, Const) || constant->constisnull)
+            return Datum{0};
+        values[i] = constant->constvalue;
+    }
+    if (simplify->root == nullptr || !may_execute(call->funcid))
         return Datum{0};
     PG_RETURN_POINTER(makeConst(call->funcresulttype, -1, InvalidOid, sizeof(Datum),
-                                OidFunctionCall1(call->funcid, argument->constvalue), false, true));
+                                OidFunctionCall3(call->funcid, values[0], values[1], values[2]),
+                                false, true));
 }
 
 SQL_FUNCTION(randflake_from_integer);

@@ -23,6 +23,10 @@ static FileFailure not_regular(const char* path) {
 const char* file_failure_text(const FileFailure& failure) {
     if (failure.error == kNotRegular)
         return psprintf("\"%s\" is not a regular file", failure.path);
+    if (failure.error == kNotOwn)
+        return psprintf("\"%s\" is not a file of the server's user", failure.path);
+    if (failure.error == kLocked)
+        return "another process holds it";
     errno = failure.error;
     return psprintf("%m");
 }

@@ -6,15 +6,18 @@
 
 #include "core/window/window_state.h"
 
-// FileFailure::error has this value if the path is not a regular file.
+// FileFailure::error has one of these values if the path is not a regular file, if it is not a
+// marker of the server's user, or if another process holds the file's lock.
 inline constexpr int kNotRegular = -1;
+inline constexpr int kNotOwn = -2;
+inline constexpr int kLocked = -3;
 
 // Describes a failed operation on a file. The struct contains texts instead of pointers, because it
 // may be in shared memory, and the library's address differs among processes.
 struct FileFailure {
-    int error;       // errno or kNotRegular; 0: no failure
+    int error;       // errno or a value above; 0: no failure
     char action[8];  // "open", "fsync", ...
-    char path[32];   // relative to the data directory, or the name of a shared memory object
+    char path[40];   // absolute, or relative to the data directory
 };
 
 FileFailure file_failed(const char* action, const char* path);

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -18,9 +19,14 @@ using randflake::Origin;
 
 namespace {
 struct MarkerName {
-    char text[32];
+    char path[40];
+    const char* object() const { return path + strlen("/dev/shm"); }  // for shm_open
 };
 }  // namespace
+
+// The locked marker, whose descriptor children inherit.
+static int held = -1;
+static MarkerName held_name;
 
 // Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the directory's identity.
 static MarkerName marker_name(const Origin& origin) {
@@ -31,7 +37,7 @@ static MarkerName marker_name(const Origin& origin) {
         for (int shift = 0; shift < 64; shift += 8)
             hash = (hash ^ (part >> shift & 0xff)) * UINT64CONST(0x100000001b3);
     MarkerName name;
-    snprintf(name.text, sizeof name.text, "/randflake.%016llx",
+    snprintf(name.path, sizeof name.path, "/dev/shm/randflake.%016llx",
              static_cast<unsigned long long>(hash));
     return name;
 }
@@ -60,28 +66,99 @@ void read_boot_id(uint64 boot[2]) {
         randflake::ParseBootId(text, static_cast<size_t>(length), boot);
 }
 
+static uint64 read_mark(int fd) {
+    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more byte than valid objects
+    const ssize_t length = is_marker(fd) ? pread(fd, bytes, sizeof bytes, 0) : 0;
+    return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
+}
+
 uint64 run_marker_read(const Origin& origin) {
-    const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
+    const int fd = shm_open(marker_name(origin).object(), O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more byte than valid objects
-    const ssize_t length = is_marker(fd) ? read(fd, bytes, sizeof bytes) : 0;
+    const uint64 mark = read_mark(fd);
     close(fd);
-    return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
+    return mark;
+}
+
+// Opens the marker for writing, or makes it. Returns -1 and the failure in errno.
+static int open_marker(const MarkerName& name) {
+    const int fd = shm_open(name.object(), O_RDWR | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
+    if (fd < 0 || is_marker(fd))
+        return fd;
+    close(fd);
+    errno = kNotOwn;
+    return -1;
 }
 
 FileFailure run_marker_write(const Origin& origin, uint64* mark) {
     const MarkerName name = marker_name(origin);
-    const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
+    const int fd = open_marker(name);
     if (fd >= 0) {
-        const bool written = is_marker(fd) && pwrite(fd, mark, sizeof *mark, 0) == sizeof *mark;
+        const bool written = pwrite(fd, mark, sizeof *mark, 0) == sizeof *mark;
         close(fd);
         if (written)
             return FileFailure{};
     }
     // This run can continue without a marker, but an earlier run's marker must not remain.
     *mark = 0;
-    if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
+    if (shm_unlink(name.object()) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};
-    return file_failed("unlink", name.text);
+    return file_failed("unlink", name.path);
+}
+
+// Waits up to a second, because after a postmaster's end, its children, such as the logger, may
+// hold the lock for a moment.
+static bool lock(int fd) {
+    for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
+        if (errno == EWOULDBLOCK && tries == 0)
+            errno = kLocked;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return false;
+        pg_usleep(10000);
+    }
+    errno = kNotOwn;
+    return is_marker(fd);  // unless it was removed meanwhile
+}
+
+FileFailure run_marker_lock(const Origin& origin) {
+    if (held >= 0)
+        return FileFailure{};
+    const MarkerName name = marker_name(origin);
+    int fd = open_marker(name);
+    if (fd < 0 && shm_unlink(name.object()) == 0)
+        fd = open_marker(name);
+    if (fd < 0)
+        return file_failed("open", name.path);
+    if (!lock(fd)) {
+        const FileFailure failure = file_failed("lock", name.path);
+        close(fd);
+        return failure;
+    }
+    ReserveExternalFD();
+    held = fd;
+    held_name = name;
+    return FileFailure{};
+}
+
+void run_marker_leave() {
+    if (held >= 0)
+        close(held);
+    held = -1;
+}
+
+static bool holds_marker(const Origin& origin) {
+    return held >= 0 && strcmp(marker_name(origin).path, held_name.path) == 0;
+}
+
+uint64 held_marker_read(const Origin& origin) {
+    return holds_marker(origin) ? read_mark(held) : 0;
+}
+
+FileFailure held_marker_write(const Origin& origin, uint64* mark) {
+    const bool holds = holds_marker(origin);
+    if (holds && pwrite(held, mark, sizeof *mark, 0) == sizeof *mark)
+        return FileFailure{};
+    *mark = 0;
+    return !holds || ftruncate(held, 0) == 0 ? FileFailure{} : file_failed("write", held_name.path);
 }

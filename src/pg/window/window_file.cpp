@@ -8,7 +8,6 @@
 #include "pg/window/window_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,39 +81,18 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     return failure;
 }
 
-static int lock_fd = -1;
-
 // Writes the empty state first: an identity without a state would mean that the state is lost.
-static void make_both() {
+FileFailure window_file_make(FileIdentity* identity) {
+    FileFailure failure = window_file_identity(identity);
+    if (failure.error != ENOENT)
+        return failure;
     struct stat status;
-    if (make_directory().error == 0 &&
-        (lstat(kWindowFile, &status) == 0 || window_file_write(WindowState{}).error == 0))
-        (void)make_identity();
-}
-
-bool window_file_lock(bool makes) {
-    FileIdentity identity{};
-    if (makes && window_file_identity(&identity).error == ENOENT)
-        make_both();
-    int fd;
-    if (lock_fd >= 0 || file_open(kIdentityFile, &fd).error != 0)
-        return lock_fd >= 0;
-    // After a postmaster ends, its children, such as the logger, may hold the lock for a moment.
-    for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
-        if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 0) {
-            close(fd);
-            return false;
-        }
-        pg_usleep(10000);
-    }
-    lock_fd = fd;
-    return true;
-}
-
-void window_file_leave_lock() {
-    if (lock_fd >= 0)
-        close(lock_fd);
-    lock_fd = -1;
+    failure = make_directory();
+    if (failure.error == 0 && lstat(kWindowFile, &status) != 0)
+        failure = window_file_write(WindowState{});
+    if (failure.error == 0)
+        failure = make_identity();
+    return failure.error == 0 ? window_file_identity(identity) : failure;
 }
 
 FileFailure window_file_look(WindowState* state, StateError* error) {

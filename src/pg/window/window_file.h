@@ -18,12 +18,8 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 // Reads this directory's identity. Returns a failure if the directory has none.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
-// Locks the data directory for this process and its later children. A hard-linked copy of the
-// directory shares the lock. If `makes` is true, makes missing files. Returns whether the lock is
-// held.
-bool window_file_lock(bool makes);
-// Closes this process's copy of the lock. Call this in a child process that may outlive the server.
-void window_file_leave_lock();
+// Reads this directory's identity. Makes missing files.
+FileFailure window_file_make(randflake::FileIdentity* identity);
 
 // Writes the state durably. After a failure the disk may have either the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);

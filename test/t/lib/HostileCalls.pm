@@ -100,7 +100,7 @@ END $$;
 
 -- Every function as part of every kind of object that takes one, and the object in use; which
 -- kinds were refused, and with which SQLSTATE.
-CREATE FUNCTION hostile.define_all() RETURNS TABLE (kind text, sqlstate text, count bigint) LANGUAGE plpgsql AS $$
+CREATE FUNCTION hostile.define_all(wanted integer) RETURNS TABLE (kind text, sqlstate text, count bigint) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM hostile.remember();
     RETURN QUERY
@@ -109,7 +109,7 @@ BEGIN
                                '#arguments', coalesce((SELECT string_agg(t::regtype::text, ', ') FROM unnest(f.proargtypes) AS t), ''))),
            count(*)
     FROM hostile.functions f,
-         LATERAL hostile.calls(f.oid, 10, false) AS call,
+         LATERAL hostile.calls(f.oid, wanted, false) AS call,
          unnest(ARRAY[
              'CREATE TRIGGER t BEFORE INSERT ON scratch FOR EACH ROW EXECUTE FUNCTION #name(); INSERT INTO scratch VALUES (3)',
              'CREATE EVENT TRIGGER t ON ddl_command_start EXECUTE FUNCTION #name()',
@@ -208,12 +208,12 @@ SQL
     return $sql . "SELECT 'done';\n";
 }
 
-# Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop: 20000
-# times if the calls succeed, or 5000 times if they fail. It reports the growth of memory contexts
-# and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL computes
-# no call in advance. The SQL makes only 50 calls of a function in a language other than C, because
-# there the language manages the memory. PostgreSQL may rebuild its caches during a loop, so the SQL
-# repeats a loop that grew, at most twice: a leak grows in each.
+# Returns SQL that a superuser must run. After a warm-up, it calls each function in a loop of 5000
+# calls, in which a leak of one allocation exceeds the limits. It reports the growth of memory
+# contexts and of the process in bytes. Arguments depend on the loop's counter, so that PostgreSQL
+# computes no call in advance. The SQL makes only 50 calls of a function in a language other than C,
+# because there the language manages the memory. PostgreSQL may rebuild its caches during a loop, so
+# the SQL repeats a loop that grew, at most twice: a leak grows in each.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;
@@ -245,11 +245,13 @@ DECLARE
 BEGIN
     FOR f IN SELECT DISTINCT ON (v.oid, c.result <> 'ok')
                     v.oid, l.lanname, c.call, c.result <> 'ok' AS fails
-             FROM hostile.functions v JOIN pg_language l ON l.oid = prolang,
+             FROM hostile.functions v JOIN pg_language l ON l.oid = prolang
+                      -- PostgreSQL 15.20 keeps 4 kB of each refused call of a trigger function.
+                      AND v.prorettype <> 'trigger'::regtype,
                   LATERAL (SELECT call, hostile.try(format('SELECT %s FROM generate_series(1, 1) AS i', call)) AS result
                            FROM hostile.calls(v.oid, 200, false, 'CASE WHEN i > 0 THEN %s END') AS call WHERE call !~ 'repeat|13107') AS c
              ORDER BY 1, 4, c.call ~ 'NULL' LOOP
-        times := CASE WHEN f.lanname <> 'c' THEN 50 WHEN f.fails THEN 5000 ELSE 20000 END;
+        times := CASE WHEN f.lanname <> 'c' THEN 50 ELSE 5000 END;
         PERFORM hostile.repeat(f.call, times / 10, f.fails);
         FOR attempt IN 1 .. 3 LOOP
             COMMIT;

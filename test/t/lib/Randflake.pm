@@ -18,9 +18,18 @@ use RandflakeSessions ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+{
+    # Perl's rmtree takes four times as long as rm.
+    no warnings 'redefine';
+    *PostgreSQL::Test::Cluster::clean_node = sub {
+        my ($node) = @_;
+        system('rm', '-rf', $node->basedir) if !defined $node->{_pid};
+    };
+}
+
 our @EXPORT = qw(
-  random_secret functions_of new_server start_server configure refuses_to_start error_of error_is is_problem
-  start_session finish_session wait_until wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
+  random_secret functions_of write_private_file new_server start_server configure refuses_to_start error_of error_is is_problem
+  start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
   clock_offset clock_runs_from clock_stands_at start_under_clock);
 
 sub import {
@@ -41,6 +50,15 @@ sub functions_of {
     return ('randflake_generate()', 'randflake_decode(id)');
 }
 
+# Writes a file that only its owner may read.
+sub write_private_file {
+    my ($path, $content) = @_;
+    open my $out, '>', $path or die "could not write $path: $!";
+    print $out $content;
+    close $out or die "could not write $path: $!";
+    chmod 0600, $path;
+}
+
 # Initializes and configures a server, but does not start it. Options:
 # - `settings` contains the arguments of configure() (default: a node id and a secret).
 # - `conf` contains more lines for postgresql.conf.
@@ -57,12 +75,13 @@ sub new_server {
     return $node;
 }
 
-# Starts a new server, and creates `extensions` (default: randflake) in the database postgres.
+# Starts a new server, and creates `extensions` (default: randflake) in the database postgres. If
+# `own_clock` is true, the server runs under its own clock.
 sub start_server {
     my ($name, %options) = @_;
     my $extensions = delete $options{extensions} // ['randflake'];
     my $node = new_server($name, %options);
-    $node->start;
+    $options{own_clock} ? start_under_clock($node) : $node->start;
     $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
 }
@@ -71,14 +90,8 @@ sub start_server {
 # settings take effect at the next start or reload.
 sub configure {
     my ($node, %settings) = @_;
-    my $file = $node->data_dir . '/randflake.conf';
-    open my $out, '>', $file or die "could not write $file: $!";
-    for my $name (sort keys %settings) {
-        my $value = $settings{$name} =~ s/(['\\])/$1$1/gr;
-        print $out "randflake.$name = '$value'\n";
-    }
-    close $out or die "could not write $file: $!";
-    chmod 0600, $file;
+    write_private_file($node->data_dir . '/randflake.conf',
+        join '', map { "randflake.$_ = '" . $settings{$_} =~ s/(['\\])/$1$1/gr . "'\n" } sort keys %settings);
 }
 
 # Checks that the server refuses to start with these settings, for a reason that matches the
@@ -162,9 +175,16 @@ sub wait_until(&) {
     return $result;
 }
 
+# Fails a check that a test waited for in vain, and ends the test.
+sub give_up {
+    my ($reason) = @_;
+    fail($reason);
+    die "$reason\n";
+}
+
 sub wait_until_gone {
     for my $process (@_) {
-        wait_until { !kill 0, $process } or die "process $process does not end";
+        wait_until { !kill 0, $process } or give_up("process $process does not end");
     }
 }
 
@@ -175,7 +195,7 @@ sub postmaster_of {
 
 sub wait_until_waiting {
     my ($node, $count) = @_;
-    $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
+    $node->poll_query_until('postgres', <<"SQL") or give_up('no session waits for a number');
 SELECT count(*) = $count FROM pg_stat_activity
 WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL

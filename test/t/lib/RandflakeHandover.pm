@@ -94,9 +94,7 @@ sub copy_directory {
     PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $directory);
     PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $from->data_dir, $directory);
     unlink map { "$directory/$_" } qw(postmaster.pid standby.signal);
-    open my $out, '>', "$directory/postgresql.conf" or die "could not write: $!";
-    print $out $to->{configuration};
-    close $out or die "could not write: $!";
+    write_private_file("$directory/postgresql.conf", $to->{configuration});
 }
 
 # Makes the server start as a standby that has no primary. The test promotes it later.

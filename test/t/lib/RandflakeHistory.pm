@@ -48,7 +48,7 @@ sub start_clients {
         my $base = PostgreSQL::Test::Utils::tempdir_short() . '/client';
         my ($times, $sql) = @{ $scripts{$kind} };
         $sql =~ s/GENERATE/$self->{generate}/;
-        $self->{script}{$kind} //= _write_file("$base.sql", "$sql\n" x $times);
+        write_private_file($self->{script}{$kind} = "$base.sql", "$sql\n" x $times) if !$self->{script}{$kind};
         my $client = { received => "$base.out", errors => "$base.err" };
         $client->{handle} = IPC::Run::start(
             [ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=client' ],
@@ -57,14 +57,6 @@ sub start_clients {
         push @clients, $client;
     }
     return @clients;
-}
-
-sub _write_file {
-    my ($path, $content) = @_;
-    open my $out, '>', $path or die "could not write $path: $!";
-    print $out $content;
-    close $out or die "could not write $path: $!";
-    return $path;
 }
 
 # Waits until each client has received something since it started or since the last wait.

@@ -141,6 +141,7 @@ sub say_to {
 sub welcome {
     return message('R', pack 'N', 0) . parameter(server_version => '15.0')
       . parameter(client_encoding => 'UTF8') . parameter(standard_conforming_strings => 'on')
+      . parameter(in_hot_standby => 'off') . parameter(default_transaction_read_only => 'off')
       . message('K', pack 'N N', 1, 1) . ready();
 }
 

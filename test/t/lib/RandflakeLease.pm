@@ -132,13 +132,13 @@ sub wait_for_connection {
     my ($node) = @_;
     my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT');
     wait_until { IPC::Run::run(\@psql, '<', '/dev/null', '&>', \my $output) }
-      or die $node->name . ': no connection';
+      or give_up($node->name . ': no connection');
 }
 
 sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
-      or die $node->name . ": $condition did not come true: " . status_of($node, '*');
+      or give_up($node->name . ": $condition did not come true: " . status_of($node, '*'));
 }
 
 # Waits until the server's precise and coarse clocks have passed the end of the window.
@@ -163,7 +163,8 @@ sub gave_back {
 # Waits until the server can generate, and returns its first node id.
 sub wait_for_lease {
     my ($node) = @_;
-    $node->safe_psql('postgres', q{SET randflake.max_wait = '3min'; SELECT randflake_generate()});
+    eval { $node->safe_psql('postgres', q{SET randflake.max_wait = '3min'; SELECT randflake_generate()}) }
+      or give_up($node->name . ": no lease: $@");
     return status_of($node, 'first_node_id');
 }
 

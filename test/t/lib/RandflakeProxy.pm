@@ -33,9 +33,7 @@ sub new {
 # - `hang` accepts connections and sends nothing.
 sub set_mode {
     my ($self, $mode) = @_;
-    open my $out, '>', "$self->{mode_file}.new" or die "could not write $self->{mode_file}: $!";
-    print $out $mode;
-    close $out;
+    write_private_file("$self->{mode_file}.new", $mode);
     rename "$self->{mode_file}.new", $self->{mode_file} or die "could not rename: $!";
 }
 

@@ -29,10 +29,7 @@ sub write_secrets {
         $text .= "$secret from " . utc($second) . "\n";
     }
     my $path = secret_path($node);
-    open my $out, '>', "$path.new" or die "could not write $path: $!";
-    print $out $text;
-    close $out or die "could not write $path: $!";
-    chmod 0600, "$path.new";
+    write_private_file("$path.new", $text);
     rename "$path.new", $path or die "could not rename $path: $!";
 }
 

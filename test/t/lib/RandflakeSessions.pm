@@ -3,6 +3,9 @@
 # sends SQL to the server through DBD::Pg. Each call has its own session, and each statement its own
 # transaction. Results and errors look like psql's, but errors have no line numbers, and a statement
 # on a table with rules may print a different result. SQL that needs psql runs in psql.
+#
+# A new session must fill its caches of the catalogs, which takes most of the time of a short call.
+# A test that sets $keep uses sessions again. Before each call, DISCARD ALL resets the session.
 
 package RandflakeSessions;
 
@@ -17,6 +20,9 @@ use Randflake ();
 use Test::More;
 use Time::HiRes qw(time);
 
+our $keep = 0;
+my %kept; # idle connections, by database and user
+
 our $program = PostgreSQL::Test::Cluster->can('psql');
 {
     no warnings 'redefine';
@@ -25,10 +31,10 @@ our $program = PostgreSQL::Test::Cluster->can('psql');
 }
 
 # Splits a text into statements as psql does. Returns nothing if the text may contain input for
-# psql: a backslash, or rows for COPY.
+# psql: a backslash, or rows for COPY. Leaves \gexec at the end of the last statement.
 sub statements_of {
     my ($sql) = @_;
-    return if $sql =~ /\\|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;
+    return if $sql =~ /\\(?!gexec\s*\z)|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;
     my ($depth, @statements) = (0, '');
     while ($sql =~ m{\G('[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\g2|[^-/'"\$;()]+|.)}gs) {
         my $part = $1;
@@ -63,9 +69,9 @@ sub error_text {
 }
 
 # Runs a statement, or dies at the time $give_up_at. Returns rows as text, and whether the statement
-# succeeded.
+# succeeded. If $made is a list, adds the values to this list instead.
 sub run {
-    my ($connection, $statement, $give_up_at) = @_;
+    my ($connection, $statement, $give_up_at, $made) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
     $handle->execute or return;
     my $socket = IO::Select->new($connection->{pg_socket});
@@ -84,9 +90,27 @@ sub run {
     my $types = $handle->{pg_type};
     my $text = '';
     while (my $row = $handle->fetchrow_arrayref) {
+        push @$made, grep { defined } @$row if $made;
+        next if $made;
         $text .= join('|', map { text_of($row->[$_], $types->[$_]) } 0 .. $#$row) . "\n";
     }
     return ($text, 1);
+}
+
+# Returns a connection that is kept, if its server still answers.
+sub kept {
+    my ($where) = @_;
+    my $connection = delete $kept{$where} or return;
+    return $connection if eval { run($connection, 'DISCARD ALL', 0) };
+    $connection->disconnect;
+    return;
+}
+
+# Keeps a connection whose transaction has ended, or else disconnects.
+sub keep {
+    my ($where, $connection) = @_;
+    return $connection->disconnect if !$keep || $connection->ping != 1;
+    $kept{$where} = $connection;
 }
 
 sub psql {
@@ -109,7 +133,9 @@ sub psql {
     $where .= " user='$user'" if defined $user;
     $$timed_out = 0 if $timed_out;
     my $status = 0;
-    my $connection = DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 });
+    # A session in a database would stop commands on this database.
+    $_->disconnect for $sql =~ /\bDATABASE\b/ ? delete @kept{ keys %kept } : ();
+    my $connection = kept($where) // DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 });
     if ($connection) {
         $connection->{$_} = 0 for qw(pg_enable_utf8 pg_expand_array);
         $connection->{pg_bool_tf} = 1;
@@ -120,8 +146,10 @@ sub psql {
         $errors .= 'psql: error: ' . DBI->errstr;
         $status = 2;
     }
-    for my $statement (@statements) {
-        my ($text, $good) = eval { run($connection, $statement, $timeout ? time + $timeout : 0) };
+    while (defined(my $statement = shift @statements)) {
+        my $made = $statement =~ s/\\gexec\s*\z// ? [] : undef;
+        my ($text, $good) = eval { run($connection, $statement, $timeout ? time + $timeout : 0, $made) };
+        push @statements, @{ $made // [] };
         if ($@) {
             die $@ if $@ ne "timed out\n" || !$timed_out;
             $$timed_out = 1;
@@ -135,7 +163,7 @@ sub psql {
         last if $stop || $status == 2;
     }
     $status = 0 if !$stop && ($status // 0) == 3;
-    $connection->disconnect if $connection;
+    keep($where, $connection) if $connection;
 
     chomp($output, $errors);
     $$out = $output if $out;

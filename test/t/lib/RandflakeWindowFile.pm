@@ -11,9 +11,10 @@ our @EXPORT = qw(window_path read_window write_window write_window_bytes written
 # ranges (each with its written end), and the checksum.
 my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
   smallest_skew_ms largest_skew_ms inode device birth
-  stop_boot0 stop_boot1 stop_at_ms stop_clock_ms stop_first_node stop_nodes floor copied_at
+  stop_boot0 stop_boot1 stop_at_ms stop_clock_ms stop_first_node stop_nodes floor copied_at original_first original_count
+  configured_first configured_count
   mark follows postmaster boot0 boot1 written_at_ms leases);
-my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< q< q< V4 Q<5 q< a120 (Q<V)16 (V3)16';
+my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< q< q< V8 Q<5 q< a120 (Q<V)16 (V3)16';
 
 sub window_path {
     my ($node) = @_;
@@ -25,7 +26,7 @@ sub window_path {
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
-    die 'window file has length ' . length $bytes if length $bytes != 672;
+    die 'window file has length ' . length $bytes if length $bytes != 688;
     die 'window file has a wrong checksum'
       if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;
