@@ -8,7 +8,6 @@
 
 CREATE FUNCTION randflake_copy_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_copy_support(internal) IS 'planner support: lets COPY FROM insert many rows at once';
-REVOKE ALL ON FUNCTION randflake_copy_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
@@ -23,7 +22,6 @@ COMMENT ON FUNCTION randflake_generate_in_copy(internal) IS
 CREATE FUNCTION randflake_rows_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_rows_support(internal) IS
 'planner support: estimates as many rows as the first argument says';
-REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'randflake_generate_many' LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
@@ -45,8 +43,7 @@ COMMENT ON FUNCTION randflake53_generate() IS
 'a new identifier from 0 to 2^53 - 1, which a JavaScript number holds; needs node ids up to 255';
 
 CREATE FUNCTION randflake53_generate_in_copy(internal) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake53_generate_in_copy'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake53_generate_in_copy' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake53_generate_in_copy(internal) IS
 'not for users: stands for randflake53_generate() in COPY FROM';
 
@@ -58,46 +55,31 @@ COMMENT ON FUNCTION randflake53_generate(integer) IS 'new 53-bit identifiers, as
 -- Decoding identifiers
 
 CREATE FUNCTION randflake_decode(
-    id bigint,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
+    id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_decode(bigint) IS
 'the second, node id and sequence number inside an identifier made under one of this server''s secrets; nulls if none made it';
-REVOKE ALL ON FUNCTION randflake_decode(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generated_at(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generated_at(bigint) IS
 'the second in which an identifier was made under one of this server''s secrets; null if none made it';
-REVOKE ALL ON FUNCTION randflake_generated_at(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_encode(generated_at timestamptz, node_id integer, sequence integer)
-RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
 'the identifier of a second (fractions dropped), node id and sequence number under the secret of that second: the inverse of randflake_decode, for tests and imports; an error for a number that is skipped';
-REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
 
 CREATE FUNCTION randflake53_decode(
-    id bigint,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
-AS 'MODULE_PATHNAME', 'randflake53_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+    id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
+AS 'MODULE_PATHNAME', 'randflake53_decode' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake53_decode(bigint) IS
 'the second, node id and sequence number inside a 53-bit identifier; nulls if none of this server''s secrets made it';
-REVOKE ALL ON FUNCTION randflake53_decode(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake53_encode(generated_at timestamptz, node_id integer, sequence integer)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake53_encode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+RETURNS bigint AS 'MODULE_PATHNAME', 'randflake53_encode' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake53_encode(timestamptz, integer, integer) IS
 'the inverse of randflake53_decode, for tests and imports; an error for a number that is skipped';
-REVOKE ALL ON FUNCTION randflake53_encode(timestamptz, integer, integer) FROM PUBLIC;
 
 -- Text form
 
@@ -111,31 +93,25 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_text(text) IS 'the identifier of a text form, in either case';
 
 CREATE FUNCTION randflake_to_text(id bigint, prefix text) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_text(bigint, text) IS 'the text form of an identifier after a prefix and _';
 
 CREATE FUNCTION randflake_from_text(text, prefix text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_from_prefixed_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake_from_prefixed_text' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_text(text, text) IS
 'the identifier of a text form that has this prefix; an error for another one or none';
 
 -- Masks
 
 CREATE FUNCTION randflake_mask(id bigint, label text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_mask'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake_mask' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_mask(bigint, text) IS
 'a number from 0 to 2^53 - 1 in place of another one, without its order; each label has its own permutation, under the first secret';
-REVOKE ALL ON FUNCTION randflake_mask(bigint, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_unmask(masked bigint, label text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_unmask'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake_unmask' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_unmask(bigint, text) IS
 'the number that a mask of this label stands for: the inverse of randflake_mask';
-REVOKE ALL ON FUNCTION randflake_unmask(bigint, text) FROM PUBLIC;
 
 -- Sharding
 
@@ -145,11 +121,7 @@ COMMENT ON FUNCTION randflake_shard(bigint, integer) IS
 'the shard of an identifier, 0 to shards - 1: bigint cut into contiguous equal ranges';
 
 CREATE FUNCTION randflake_shard_ranges(
-    shards integer,
-    OUT shard integer,
-    OUT lower bigint,
-    OUT upper bigint)
-RETURNS SETOF record
+    shards integer, OUT shard integer, OUT lower bigint, OUT upper bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 'the smallest and the largest identifier of each shard, both inclusive';
@@ -167,20 +139,13 @@ COMMENT ON FUNCTION snowflake_generate_in_copy(internal) IS
 'not for users: stands for snowflake_generate() in COPY FROM';
 
 CREATE FUNCTION snowflake_decode(
-    id bigint,
-    layout text,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
+    id bigint, layout text, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
 'the time, node id and sequence number inside an identifier of a layout, given by name or description';
 
 CREATE FUNCTION snowflake_decode(
-    id bigint,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
+    id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
 'the time, node id and sequence number inside an identifier of this server''s layout';
@@ -196,52 +161,25 @@ COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
 'the smallest identifier that this server''s layout has for a time, which is rounded down to its unit';
 
 CREATE FUNCTION snowflake_layouts(
-    OUT name text,
-    OUT description text,
-    OUT epoch timestamptz,
-    OUT unit interval,
-    OUT time_bits integer,
-    OUT node_bits integer,
-    OUT sequence_bits integer,
-    OUT ids_per_second bigint,
-    OUT nodes bigint,
-    OUT last_time timestamptz,
-    OUT in_use boolean)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
+    OUT name text, OUT description text, OUT epoch timestamptz, OUT unit interval,
+    OUT time_bits integer, OUT node_bits integer, OUT sequence_bits integer,
+    OUT ids_per_second bigint, OUT nodes bigint, OUT last_time timestamptz, OUT in_use boolean)
+RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
 COMMENT ON FUNCTION snowflake_layouts() IS
 'the named layouts and this server''s layout, with their limits; ids_per_second is per node id';
 
 -- Monitoring
 
 CREATE FUNCTION randflake_status(
-    OUT mode text,
-    OUT problem text,
-    OUT first_node_id integer,
-    OUT node_count integer,
-    OUT ids_per_second bigint,
-    OUT window_start timestamptz,
-    OUT window_end timestamptz,
-    OUT key_fingerprint text,
-    OUT ids_issued bigint,
-    OUT waits bigint,
-    OUT wait_ms bigint,
-    OUT slots_exhausted bigint,
-    OUT clock_steps_back bigint,
-    OUT window_extensions bigint,
-    OUT stats_reset timestamptz,
-    OUT lease_id bigint,
-    OUT lease_granted interval,
-    OUT lease_error text,
-    OUT lease_error_at timestamptz,
-    OUT copy_found_at timestamptz,
-    OUT vector_path text,
-    OUT node_range integer,
-    OUT spare_ranges_left integer)
+    OUT mode text, OUT problem text, OUT first_node_id integer, OUT node_count integer,
+    OUT ids_per_second bigint, OUT window_start timestamptz, OUT window_end timestamptz,
+    OUT key_fingerprint text, OUT ids_issued bigint, OUT waits bigint, OUT wait_ms bigint,
+    OUT slots_exhausted bigint, OUT clock_steps_back bigint, OUT window_extensions bigint,
+    OUT stats_reset timestamptz, OUT lease_id bigint, OUT lease_granted interval,
+    OUT lease_error text, OUT lease_error_at timestamptz, OUT copy_found_at timestamptz,
+    OUT vector_path text, OUT node_range integer, OUT spare_ranges_left integer)
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
-REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
 
 CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
 COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
@@ -281,15 +219,9 @@ COMMENT ON COLUMN randflake_status.spare_ranges_left IS
 'other ranges of node ids that the server could go on under now; null where node ids are leased';
 
 CREATE FUNCTION randflake_slots(
-    OUT node_id integer,
-    OUT last_second timestamptz,
-    OUT sequence integer,
-    OUT ids_issued bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+    OUT node_id integer, OUT last_second timestamptz, OUT sequence integer, OUT ids_issued bigint)
+RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_slots() IS 'the rows of the view randflake_slots';
-REVOKE ALL ON FUNCTION randflake_slots() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
 
 CREATE VIEW randflake_slots AS SELECT * FROM randflake_slots();
 COMMENT ON VIEW randflake_slots IS
@@ -298,30 +230,20 @@ COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
 COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
 COMMENT ON COLUMN randflake_slots.sequence IS 'sequence number of the last number reserved, 0 to 131071';
 COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_reset';
-REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
-GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
 
 CREATE FUNCTION randflake_status_reset() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
-REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
 
 CREATE FUNCTION randflake_acknowledge_copy() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_acknowledge_copy() IS
 'declares that no other server runs with the node ids of this server, which is a copy; then the column problem of randflake_status no longer reports the copy';
-REVOKE ALL ON FUNCTION randflake_acknowledge_copy() FROM PUBLIC;
 
 -- The secrets
 
 CREATE FUNCTION randflake_secrets(
-    OUT generation integer,
-    OUT fingerprint text,
-    OUT valid_from timestamptz,
-    OUT state text)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+    OUT generation integer, OUT fingerprint text, OUT valid_from timestamptz, OUT state text)
+RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
 COMMENT ON FUNCTION randflake_secrets() IS 'the rows of the view randflake_secrets';
-REVOKE ALL ON FUNCTION randflake_secrets() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake_secrets() TO pg_monitor;
 
 CREATE VIEW randflake_secrets AS SELECT * FROM randflake_secrets();
 COMMENT ON VIEW randflake_secrets IS 'this server''s secrets, oldest first, without the secrets themselves';
@@ -330,11 +252,22 @@ COMMENT ON COLUMN randflake_secrets.fingerprint IS
 'distinguishes secrets; servers with the same second or later fingerprint agree about all secrets and times up to this one';
 COMMENT ON COLUMN randflake_secrets.valid_from IS 'identifiers of this time and later are made under it; null for the first secret';
 COMMENT ON COLUMN randflake_secrets.state IS 'past, current or future, by this server''s clock';
-REVOKE ALL ON randflake_secrets FROM PUBLIC;
-GRANT SELECT ON randflake_secrets TO pg_monitor;
 
 CREATE FUNCTION randflake_reload_secret() RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_reload_secret() IS
 'reads randflake.secret_file again for further secrets and returns how many there are now';
-REVOKE ALL ON FUNCTION randflake_reload_secret() FROM PUBLIC;
+
+-- Privileges. Other roles may execute all other functions.
+
+REVOKE ALL ON FUNCTION
+    randflake_copy_support(internal), randflake_rows_support(internal),
+    randflake_decode(bigint), randflake_generated_at(bigint),
+    randflake_encode(timestamptz, integer, integer), randflake53_decode(bigint),
+    randflake53_encode(timestamptz, integer, integer), randflake_mask(bigint, text),
+    randflake_unmask(bigint, text), randflake_status(), randflake_slots(),
+    randflake_status_reset(), randflake_acknowledge_copy(), randflake_secrets(),
+    randflake_reload_secret() FROM PUBLIC;
+REVOKE ALL ON randflake_status, randflake_slots, randflake_secrets FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_status(), randflake_slots(), randflake_secrets() TO pg_monitor;
+GRANT SELECT ON randflake_status, randflake_slots, randflake_secrets TO pg_monitor;

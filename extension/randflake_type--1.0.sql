@@ -49,7 +49,6 @@ END $$;
 CREATE FUNCTION randflake_next_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_copy_support' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_next_support(internal) IS 'planner support: lets COPY FROM insert many rows at once';
-REVOKE ALL ON FUNCTION randflake_next_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_next() RETURNS randflake
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
@@ -63,7 +62,6 @@ COMMENT ON FUNCTION randflake_next_in_copy(internal) IS 'not for users: stands f
 CREATE FUNCTION randflake_cast_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_cast_support(internal) IS
 'planner support: the cast of a constant to type randflake is a constant';
-REVOKE ALL ON FUNCTION randflake_cast_support(internal) FROM PUBLIC;
 
 -- PostgreSQL passes a cast's function the type modifier, and whether the cast is explicit.
 CREATE FUNCTION randflake_from_bigint(id bigint, modifier integer DEFAULT -1, explicit boolean DEFAULT true)
@@ -85,8 +83,7 @@ AS 'MODULE_PATHNAME', 'randflake_type_to_text' LANGUAGE C STABLE STRICT PARALLEL
 COMMENT ON FUNCTION randflake_to_text(randflake) IS 'the text form of an identifier, as that of the same bigint';
 
 CREATE FUNCTION randflake_to_text(id randflake, prefix text) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_text(randflake, text) IS 'the text form of an identifier after a prefix and _';
 
 CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint, integer, boolean) AS ASSIGNMENT;
@@ -108,12 +105,10 @@ COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a ne
 CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_timestamp(randflake) IS 'the second in which an identifier was made';
-REVOKE ALL ON FUNCTION randflake_timestamp(randflake) FROM PUBLIC;
 
 CREATE FUNCTION randflake_node_id(id randflake) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_node_id(randflake) IS 'the node id under which an identifier was made';
-REVOKE ALL ON FUNCTION randflake_node_id(randflake) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lower(second timestamptz) RETURNS randflake
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -138,11 +133,9 @@ GRANT INSERT ON randflake_key TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('randflake_key', '');
 
 CREATE FUNCTION randflake_key_guard() RETURNS trigger
-AS 'MODULE_PATHNAME', 'randflake_key_guard'
-LANGUAGE C;
+AS 'MODULE_PATHNAME', 'randflake_key_guard' LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
 'skips a fingerprint that the table has; keeps any other, and copies those of this server to randflake_key_check; makes all sessions check again';
-REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
@@ -180,12 +173,9 @@ CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS
 'entries for randflake_key of this server''s secrets in use, oldest first';
-REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
     other text;
@@ -207,12 +197,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
 'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first secret. CREATE EXTENSION does this if the server has a secret; otherwise the first value of a role that may execute this function does it. Each later secret is added with its first value';
-REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
 -- Binds the type now if the server has a secret, and otherwise raises a notice.
 CREATE FUNCTION randflake_type_created() RETURNS void
-AS 'MODULE_PATHNAME', 'randflake_type_created'
-LANGUAGE C;
+AS 'MODULE_PATHNAME', 'randflake_type_created' LANGUAGE C;
 SELECT @extschema@.randflake_type_created();
 DROP FUNCTION randflake_type_created();
 
@@ -226,7 +214,6 @@ CREATE FUNCTION randflake_rangesel(internal, oid, internal, integer) RETURNS dou
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_rangesel(internal, oid, internal, integer) IS
 'restriction selectivity of <, <=, > and >= on type randflake';
-REVOKE ALL ON FUNCTION randflake_rangesel(internal, oid, internal, integer) FROM PUBLIC;
 
 CREATE FUNCTION randflake_eq(randflake, randflake) RETURNS boolean
 AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -290,19 +277,16 @@ CREATE FUNCTION randflake_sortsupport(internal) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_sortsupport(internal) IS
 'sort support; refuses to sort values that belong to another secret';
-REVOKE ALL ON FUNCTION randflake_sortsupport(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_equalimage(oid) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_equalimage(oid) IS
 'equal values are the same bytes; refuses to build an index over values that belong to another secret';
-REVOKE ALL ON FUNCTION randflake_equalimage(oid) FROM PUBLIC;
 
 CREATE OPERATOR FAMILY randflake_ops USING btree;
 COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
     OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
-    FUNCTION 1 randflake_cmp(randflake, randflake),
-    FUNCTION 2 randflake_sortsupport(internal),
+    FUNCTION 1 randflake_cmp(randflake, randflake), FUNCTION 2 randflake_sortsupport(internal),
     FUNCTION 4 randflake_equalimage(oid);
 COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type randflake';
 
@@ -317,8 +301,7 @@ COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a s
 CREATE OPERATOR FAMILY randflake_ops USING hash;
 COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING hash FAMILY randflake_ops AS
-    OPERATOR 1 pg_catalog.=,
-    FUNCTION 1 randflake_hash(randflake),
+    OPERATOR 1 pg_catalog.=, FUNCTION 1 randflake_hash(randflake),
     FUNCTION 2 randflake_hash_extended(randflake, bigint);
 COMMENT ON OPERATOR CLASS randflake_ops USING hash IS 'equality of type randflake';
 
@@ -347,8 +330,7 @@ COMMENT ON OPERATOR CLASS randflake_minmax_multi_ops USING brin IS 'ranges of ty
 CREATE OPERATOR FAMILY randflake_bloom_ops USING brin;
 COMMENT ON OPERATOR FAMILY randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
 CREATE OPERATOR CLASS randflake_bloom_ops FOR TYPE randflake USING brin FAMILY randflake_bloom_ops AS
-    OPERATOR 1 pg_catalog.=,
-    FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
+    OPERATOR 1 pg_catalog.=, FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
     FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
@@ -375,3 +357,11 @@ CREATE AGGREGATE min(randflake) (
     SORTOP = OPERATOR(pg_catalog.<), PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(randflake) IS 'smallest identifier, in the order of time';
+
+-- Other roles may execute all other functions.
+REVOKE ALL ON FUNCTION
+    randflake_next_support(internal), randflake_cast_support(internal),
+    randflake_timestamp(randflake), randflake_node_id(randflake), randflake_key_guard(),
+    randflake_key_fingerprints(randflake_key_internal), randflake_bind_secret(),
+    randflake_rangesel(internal, oid, internal, integer), randflake_sortsupport(internal),
+    randflake_equalimage(oid) FROM PUBLIC;

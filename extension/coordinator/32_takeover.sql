@@ -1,8 +1,6 @@
 -- Reports a violated contract of uniqueness. Does not use ASSERT, as any role can turn ASSERT off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE data_corrupted USING
         MESSAGE = 'the coordinator broke a contract by which no identifier comes twice',
@@ -18,10 +16,7 @@ $$;
 -- server has not started since. From then on, a copy of the database may have granted leases that
 -- this database lacks.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(own, identity);
     noted bigint;
@@ -49,9 +44,7 @@ $$;
 -- Triggers note this as a takeover, in the sequence that no dump contains. They also fire while
 -- session_replication_role is `replica`. DISABLE TRIGGER ALL changes them, and so shows itself.
 CREATE FUNCTION randflake_lease_lost() RETURNS trigger
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
 BEGIN
@@ -66,9 +59,7 @@ COMMENT ON FUNCTION randflake_lease_lost() IS
 
 -- Ignores rows of another server, which an apply or synchronization worker brings.
 CREATE FUNCTION randflake_lease_own_rows() RETURNS trigger
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_stat_get_subscription(NULL) WHERE pid = pg_backend_pid()) THEN
         RETURN NULL;
@@ -83,9 +74,7 @@ COMMENT ON FUNCTION randflake_lease_own_rows() IS
 
 -- Returns true while all triggers fire, whatever session_replication_role says.
 CREATE FUNCTION randflake_lease_guarded(own randflake_lease_internal) RETURNS boolean
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) = 12 FROM pg_trigger
     WHERE tgrelid IN ('@extschema@.randflake_lease'::regclass,
                       '@extschema@.randflake_lease_pool'::regclass,
@@ -98,9 +87,7 @@ $$;
 
 -- Makes all triggers fire always.
 CREATE FUNCTION randflake_lease_guard(own randflake_lease_internal) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command text;
 BEGIN

@@ -1,10 +1,7 @@
 -- Locks the pool against changes until the transaction ends. Other sessions can hold this lock at
 -- the same time. Returns the pool with its current mark, or null if there is no pool.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal)
-    RETURNS randflake_lease_pool
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS randflake_lease_pool LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
     identity CONSTANT text := @extschema@.randflake_lease_identity(own);
@@ -16,8 +13,7 @@ BEGIN
         RAISE invalid_transaction_state USING
             MESSAGE = 'node ids are leased under the isolation level READ COMMITTED alone',
             DETAIL = format('This transaction is %s, and sees the leases as they were when '
-                            'it began.',
-                            upper(current_setting('transaction_isolation'))),
+                            'it began.', upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set '
                    '"default_transaction_isolation" in the connection.';
     END IF;
@@ -65,10 +61,7 @@ $$;
 -- Because of this event, no lease begins before the returned Unix second; null while the pool is
 -- closed.
 CREATE FUNCTION randflake_lease_until(own randflake_lease_internal, hold randflake_lease_hold)
-    RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT hold.since + hold.longest
         + CASE WHEN hold.longest > 0 THEN 2 ELSE 1 END * hold.widest + 1
 $$;
@@ -76,10 +69,7 @@ $$;
 -- Adds an event after which grants wait. Deletes events with the same cause that end no later.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
-RETURNS void
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS void LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM @extschema@.randflake_lease_hold
     WHERE cause = event AND since <= second AND longest <= duration AND widest <= skew;
     INSERT INTO @extschema@.randflake_lease_hold

@@ -1,8 +1,6 @@
 -- Returns the class of a lease: its number of node ids, rounded up to a power of two, at most 64.
 CREATE FUNCTION randflake_lease_class(own randflake_lease_internal, count integer) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN count <= 1 THEN 1 WHEN count <= 2 THEN 2
                 WHEN count <= 4 THEN 4 WHEN count <= 8 THEN 8
                 WHEN count <= 16 THEN 16 WHEN count <= 32 THEN 32 ELSE 64 END
@@ -12,9 +10,7 @@ $$;
 -- in `place` may have changed. The node ids of `granted` belong to a lease that has no row yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk,
                                      place int4range, granted int4range, now bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     slot integer := chunk.class;
     bits bit varying := chunk.free;
@@ -70,9 +66,7 @@ $$;
 
 -- Recreates the chunks of a locked pool.
 CREATE FUNCTION randflake_lease_chunks(own randflake_lease_internal, pool int4range) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
     chunk @extschema@.randflake_lease_chunk;

@@ -1,11 +1,8 @@
 -- Collects ended leases, oldest first, until they have more node ids than the class of `count`. If
 -- a lease has more than 64 node ids, a call locks and frees only two of the lease's chunks.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer,
-                                        pool int4range, now bigint)
-RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+                                        pool int4range, now bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
     -- Every 64th grant examines 64 node ids from `turn` on, to finish earlier grants' cleanup.
@@ -69,10 +66,7 @@ $$;
 
 -- If `chosen` is free, removes its old leases and returns true. The caller has locked the chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint)
-    RETURNS boolean
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     places tid[];
     wider tid[];

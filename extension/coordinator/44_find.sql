@@ -2,10 +2,7 @@
 -- their former leases. Returns the first node id, or null if no slot is free.
 CREATE FUNCTION randflake_lease_find_slot(
     own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
-RETURNS integer
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS integer LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
     -- If a former primary still runs, it uses other lease numbers, and therefore other node ids.
@@ -61,9 +58,7 @@ $$;
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer,
                                      pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);

@@ -6,8 +6,7 @@
 -- 20 seconds, the call ends every session that locks the pool, and lets no other session lock the
 -- pool first. Otherwise sessions could take turns and delay the call forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '1s'
 AS $$
 DECLARE
@@ -65,8 +64,7 @@ BEGIN
         -- `nothing_lost` concerns only the last takeover.
         UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover'
         WHERE cause = 'promotion';
-        PERFORM @extschema@.randflake_lease_hold_off(
-            own,
+        PERFORM @extschema@.randflake_lease_hold_off(own,
             CASE WHEN @extschema@.randflake_lease_promoted(
                           own, former.coordinator, pool.coordinator)
                  THEN 'promotion' ELSE 'takeover' END,

@@ -1,11 +1,8 @@
 -- Raises an error while the pool is closed. The error does not count as a refusal, so the holder
 -- does not ask for another lease. It keeps its lease, and asks this or another coordinator again.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal,
-                                             pool randflake_lease_pool)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+                                             pool randflake_lease_pool) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF pool.closed THEN
         RAISE cannot_connect_now USING
@@ -18,10 +15,7 @@ END
 $$;
 
 CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, secrets text)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF secrets !~ '^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,15}$' THEN
         RAISE invalid_parameter_value USING
@@ -52,10 +46,7 @@ $$;
 -- entry that differs. From then on, two numbers could get the same identifier. Returns 0 if the
 -- first secrets differ, or null if all entries are equal. Used by the view randflake_leases.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text)
-    RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT min(coalesce(nullif(split_part(entry, '@', 2), ''), '0')::bigint)
     FROM unnest(string_to_array(holder, ' '), string_to_array(pool, ' '))
              AS both_of (of_holder, of_pool),
@@ -68,10 +59,7 @@ $$;
 -- all the pool's secrets, or if holder and pool begin with different secrets. Ignores secrets that
 -- the pool lacks.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text)
-    RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT nullif(split_part(of_pool, '@', 2), '')::bigint
     FROM unnest(string_to_array(holder, ' '), string_to_array(pool, ' '))
              WITH ORDINALITY AS e (of_holder, of_pool, place)
@@ -85,10 +73,7 @@ $$;
 -- time of the first entry that differs raises no error.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     stops_at bigint;
     lacks_from bigint;

@@ -1,10 +1,7 @@
 -- Checks what a grant and a renewal have in common.
 CREATE FUNCTION randflake_lease_require_request(
-    own randflake_lease_internal, duration integer, secrets text)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    own randflake_lease_internal, duration integer, secrets text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF duration < 1 THEN
         RAISE invalid_parameter_value USING
@@ -16,10 +13,7 @@ $$;
 
 -- Locks the pool for a grant. The first grant sets the secrets and creates the pool.
 CREATE FUNCTION randflake_lease_open_pool(own randflake_lease_internal, secrets text)
-RETURNS randflake_lease_pool
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS randflake_lease_pool LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
 BEGIN
@@ -47,11 +41,8 @@ $$;
 -- Refuses a lease that begins now, if the coordinator cannot know who has which node ids now, or if
 -- the holder lacks the present secret.
 CREATE FUNCTION randflake_lease_require_time(
-    own randflake_lease_internal, pool randflake_lease_pool, secrets text, now bigint)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    own randflake_lease_internal, pool randflake_lease_pool, secrets text, now bigint) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF now <= @extschema@.randflake_lease_epoch(own) THEN
         RAISE datetime_field_overflow USING
@@ -82,10 +73,7 @@ $$;
 -- commit one after another.
 CREATE FUNCTION randflake_lease_require_share(
     own randflake_lease_internal, pool randflake_lease_pool, wanted integer, now bigint)
-RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     had bigint;       -- node ids of this role's leases, and
     had_until bigint; -- the end of the first of these
@@ -136,11 +124,8 @@ $$;
 -- may not reach beyond the second `latest`.
 CREATE FUNCTION randflake_lease_require_contracts(
     own randflake_lease_internal, pool randflake_lease_pool, lease randflake_lease, latest bigint,
-    told_nodes int4range, told_span int8range)
-RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    told_nodes int4range, told_span int8range) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     used CONSTANT record := @extschema@.randflake_coordinator_static_nodes(own);
     broken CONSTANT text := CASE

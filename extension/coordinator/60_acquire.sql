@@ -3,8 +3,7 @@ CREATE FUNCTION randflake_lease_acquire(
     holder text, incarnation uuid, nodes integer, duration integer, secrets text,
     OUT lease_id bigint, OUT first_node_id integer, OUT node_count integer, OUT lease_start bigint,
     OUT lease_end bigint, OUT clock_ms bigint, OUT differs_from bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan -- planning takes longer than the search
 SET enable_seqscan = off -- outdated statistics must not lead to a plan that reads all
 SET enable_bitmapscan = off

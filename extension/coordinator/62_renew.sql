@@ -2,11 +2,8 @@
 -- may end after the second `latest`.
 CREATE FUNCTION randflake_lease_require_renewable(
     own randflake_lease_internal, pool randflake_lease_pool, lease randflake_lease,
-    expected_end bigint, latest bigint, now bigint)
-RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    expected_end bigint, latest bigint, now bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT lease.nodes <@ pool.nodes THEN
         RAISE object_not_in_prerequisite_state USING
@@ -53,9 +50,7 @@ $$;
 CREATE FUNCTION randflake_lease_renew(
     lease_id bigint, incarnation uuid, expected_end bigint, duration integer, secrets text,
     OUT lease_end bigint, OUT clock_ms bigint, OUT differs_from bigint)
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;

@@ -1,8 +1,5 @@
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
@@ -50,9 +47,7 @@ COMMENT ON FUNCTION randflake_lease_release(bigint, uuid, bigint) IS
 
 -- Does the work of randflake_lease_purge. The caller has locked the pool.
 CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
     cutoff CONSTANT bigint := now - ceil(extract(epoch FROM keep))::bigint;
@@ -80,9 +75,7 @@ END
 $$;
 
 CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
 BEGIN

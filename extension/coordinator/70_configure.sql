@@ -1,10 +1,7 @@
 CREATE FUNCTION randflake_lease_require_settings(
     own randflake_lease_internal, first integer, count integer, duration integer, skew integer,
-    most integer, grants integer)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    most integer, grants integer) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - greatest(first, 0) THEN
         RAISE invalid_parameter_value USING
@@ -25,11 +22,8 @@ $$;
 
 -- Refuses what the operator states if the tables show that it is wrong.
 CREATE FUNCTION randflake_lease_require_statements(
-    own randflake_lease_internal, never_leased boolean, nothing_lost boolean)
-RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    own randflake_lease_internal, never_leased boolean, nothing_lost boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- is_called stays true when a purge deletes all leases.
     IF never_leased
@@ -54,11 +48,8 @@ CREATE FUNCTION randflake_lease_configure(
     closed boolean DEFAULT NULL, never_leased boolean DEFAULT false,
     forget_key boolean DEFAULT false, max_nodes_per_role integer DEFAULT NULL,
     secrets text DEFAULT NULL, max_grants_per_role integer DEFAULT NULL,
-    nothing_lost boolean DEFAULT false)
-RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+    nothing_lost boolean DEFAULT false) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;

@@ -1,10 +1,7 @@
 -- Returns the first Unix second after all leases, including those that the table may lack. An
 -- operator can add or withdraw only secrets that begin at this second or later.
 CREATE FUNCTION randflake_lease_untouched(own randflake_lease_internal, pool randflake_lease_pool)
-    RETURNS bigint
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS bigint LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT greatest(max(upper(span)), pool.high_water,
                     @extschema@.randflake_lease_clock(own) + pool.max_duration
                         + 2 * pool.max_clock_skew + 1)
@@ -12,9 +9,7 @@ AS $$
 $$;
 
 CREATE FUNCTION randflake_lease_add_secret(fingerprint text, valid_from timestamptz) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
@@ -60,8 +55,7 @@ BEGIN
     IF second <= nullif(split_part(entries[cardinality(entries)], '@', 2), '')::bigint THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'a secret must begin after the one before',
-            DETAIL = format(
-                'The last one begins at %s.',
+            DETAIL = format('The last one begins at %s.',
                 to_timestamp(split_part(entries[cardinality(entries)], '@', 2)::bigint));
     END IF;
     earliest := @extschema@.randflake_lease_untouched(own, pool);
@@ -86,9 +80,7 @@ COMMENT ON FUNCTION randflake_lease_add_secret(text, timestamptz) IS
 'gets no lease beyond the given time';
 
 CREATE FUNCTION randflake_lease_remove_secret(fingerprint text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool CONSTANT @extschema@.randflake_lease_pool :=

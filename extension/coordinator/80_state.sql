@@ -1,20 +1,9 @@
 CREATE FUNCTION randflake_lease_pool_state(
-    OUT state text,
-    OUT grants_from timestamptz,
-    OUT first_node_id integer,
-    OUT node_count integer,
-    OUT own_first_node_id integer,
-    OUT own_node_count integer,
-    OUT max_duration integer,
-    OUT max_clock_skew integer,
-    OUT max_nodes_per_role integer,
-    OUT max_grants_per_role integer,
-    OUT secrets text,
-    OUT leased_node_ids integer,
-    OUT largest_request integer)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+    OUT state text, OUT grants_from timestamptz, OUT first_node_id integer, OUT node_count integer,
+    OUT own_first_node_id integer, OUT own_node_count integer, OUT max_duration integer,
+    OUT max_clock_skew integer, OUT max_nodes_per_role integer, OUT max_grants_per_role integer,
+    OUT secrets text, OUT leased_node_ids integer, OUT largest_request integer)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;

@@ -1,10 +1,7 @@
 CREATE FUNCTION randflake_lease_announce(
     holder text, server uuid, origin text, first_node_id integer, node_count integer,
-    fingerprint text, starts boolean,
-    OUT servers bigint, OUT leases bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
+    fingerprint text, starts boolean, OUT servers bigint, OUT leases bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     announced int4range;

@@ -38,8 +38,7 @@ SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_coun
             ELSE 'active' END AS state,
        (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed
         FROM randflake_lease_pool AS pool) AS in_pool,
-       granted_at, renewed_at, released_at,
-       secrets,
+       granted_at, renewed_at, released_at, secrets,
        CASE stop WHEN 0 THEN '-infinity' ELSE pg_catalog.to_timestamp(stop) END AS stops_at
 FROM randflake_lease AS lease,
      LATERAL (SELECT randflake_lease_stops_at(

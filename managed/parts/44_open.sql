@@ -2,8 +2,7 @@
 -- this session holds it, or NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_climb(
     node_id integer, tickets regclass, hops regclass, leaps regclass, wanted bigint, seen bigint)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     far constant boolean := wanted - (seen >> 6) > 512;
     goal constant bigint := CASE WHEN far THEN (seen >> 6) + 1 ELSE wanted END << 6;
@@ -147,8 +146,7 @@ BEGIN
         CONTINUE WHEN clock_timestamp() - began > interval '20 s';
         v := pg_sequence_last_value(c.numbers);
         IF v >> 47 = life AND (v >> 17) & 1073741823 = t THEN
-            PERFORM randflake.randflake_broken(c.node_id,
-                'a second is opened by its holder, once');
+            PERFORM randflake.randflake_broken(c.node_id, 'a second is opened by its holder, once');
         ELSIF v >> 47 = life AND v >= ((life << 47) | (t << 17)) THEN
             CONTINUE;
         ELSIF t < first AND second IS NULL THEN

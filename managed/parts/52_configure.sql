@@ -76,8 +76,7 @@ $$;
 
 -- Writes the row by a rewrite of the table, which no publication sends. The caller holds its lock.
 CREATE OR REPLACE FUNCTION randflake.randflake_replace(after randflake.randflake_state)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM randflake.randflake_state) THEN
         INSERT INTO randflake.randflake_state
@@ -160,8 +159,7 @@ BEGIN
             + greatest(((latest << 6) | 63) - reached, 0));
         reached := greatest(reached, (latest << 6) | 63);
     END IF;
-    IF (randflake.randflake_position(after.tickets, after.hops, after.leaps) >= reached)
-        IS NOT TRUE
+    IF (randflake.randflake_position(after.tickets, after.hops, after.leaps) >= reached) IS NOT TRUE
     THEN
         PERFORM randflake.randflake_broken(after.node_id,
             'the position goes beyond each second that may have been used');

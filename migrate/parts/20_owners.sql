@@ -36,8 +36,7 @@ BEGIN
         RAISE undefined_object USING MESSAGE = pg_catalog.format('role "%s" does not exist', $1);
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c
         WHERE c.relname OPERATOR(pg_catalog.=) view AND c.relowner OPERATOR(pg_catalog.=) role
-            AND c.relnamespace OPERATOR(pg_catalog.=)
-                'randflake_migrate'::pg_catalog.regnamespace)
+            AND c.relnamespace OPERATOR(pg_catalog.=) 'randflake_migrate'::pg_catalog.regnamespace)
     THEN
         IF pg_catalog.to_regclass(pg_catalog.format('randflake_migrate.%I', view)) IS NOT NULL THEN
             EXECUTE pg_catalog.format('DROP MATERIALIZED VIEW randflake_migrate.%I', view);

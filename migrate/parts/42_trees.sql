@@ -70,8 +70,7 @@ BEGIN
     END LOOP;
     tree := regexp_replace(array_to_string(result, ''), '\{CONST [^{}]*\}', 'CONST', 'g');
     tree := regexp_replace(tree, '\{FUNCEXPR [^{}]*:args \(CONST\)[^{}]*\}', 'CONST', 'g');
-    tree := regexp_replace(tree,
-        '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g');
+    tree := regexp_replace(tree, '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g');
     RETURN regexp_replace(tree,
         '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \((KEY|OTHER)\)[^{}]*\}', '\1', 'g');
 END

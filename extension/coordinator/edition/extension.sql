@@ -17,16 +17,12 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 -- Returns the identity: system identifier / timeline / data directory @ start of the server /
 -- database. A copy, a promotion and a start change it.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME', 'randflake_coordinator_identity' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 -- Returns the static node ids of this server, or nulls if it has none.
 CREATE FUNCTION randflake_coordinator_static_nodes(
-    own randflake_lease_internal,
-    OUT first_node_id integer,
-    OUT node_count integer)
-AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
-LANGUAGE C STABLE PARALLEL SAFE;
+    own randflake_lease_internal, OUT first_node_id integer, OUT node_count integer)
+AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes' LANGUAGE C STABLE PARALLEL SAFE;
 --@ end
 --@ define may_end
 --@ end

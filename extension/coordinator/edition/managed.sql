@@ -52,9 +52,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp RETUR
 
 -- Returns the identity: system identifier / timeline /@ start of the server / database.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     server text := '/';
 BEGIN
@@ -84,12 +82,8 @@ $$;
 
 -- A server without the library uses no static node ids.
 CREATE FUNCTION randflake_coordinator_static_nodes(
-    own randflake_lease_internal,
-    OUT first_node_id integer,
-    OUT node_count integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+    own randflake_lease_internal, OUT first_node_id integer, OUT node_count integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 END
 $$;
