@@ -50,16 +50,12 @@ shell_scripts() {
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
-    cp README.md docs/performance.md docs/interchange.md docs/snowflake.md "$copy"
+    cp README.md docs/performance.md "$copy"
     bench/tables.sh bench/results "$copy/README.md"
     bench/tables.sh bench/results "$copy/performance.md"
     bench/plot.sh bench/results "$copy/charts"
-    bench/peers.sh table "$copy/snowflake.md"
-    bench/interchange/run.sh page "$copy/interchange.md"
-    diff docs/interchange.md "$copy/interchange.md"
     diff README.md "$copy/README.md"
     diff docs/performance.md "$copy/performance.md"
-    diff docs/snowflake.md "$copy/snowflake.md"
     diff -r docs/charts "$copy/charts"
 }
 

@@ -1,49 +1,20 @@
 #!/bin/bash
 # Takes 1,000 identifiers of each form through tools and back, and compares them.
 #
-#   bench/interchange/run.sh              all tools; writes results.csv and docs/interchange.md
+#   bench/interchange/run.sh              all tools; writes the table of docs/interchange.md
 #   bench/interchange/run.sh quick KEYS   the quick tools; reads identifiers from the file KEYS, as
-#                                         keys.sql prints them, and prints results
-#   bench/interchange/run.sh page [FILE]  only writes the table into the page, or into FILE
+#                                         keys.sql prints them, and prints lines of the table
 #   bench/interchange/run.sh one TOOL     one tool, by its label
 #
-# A line of results.csv has the tool's version, the results for bigint, 53 bits, text, text with a
-# prefix and the type, and the tool. A result is "exact", or "error" if the tool fails or refuses,
-# or how many of the identifiers come back changed without an error.
+# A line of the table has the tool, its version, and the results for bigint, 53 bits, text, text
+# with a prefix and the type. A result is "exact", or "error" if the tool fails or refuses, or how
+# many of the identifiers come back changed without an error.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 . scripts/lib.sh
-here=$PWD/bench/interchange page=$PWD/docs/interchange.md
+here=$PWD/bench/interchange
 . "$here/tools.sh"
-
-# Writes the table of results.csv into the page.
-write_page() {
-    local work
-    work=$(mktemp)
-    awk -F, -v results="$here/results.csv" '
-        function cell(result) {
-            return result == "exact" || result == "error" ? result : "**silently changed**: " result
-        }
-        /^<!-- end -->/ { inside = 0 }
-        !inside
-        /^<!-- table -->/ {
-            inside = 1
-            print "| tool | version | bigint | 53 bits | text | text with a prefix | the type |"
-            print "|---|---|---|---|---|---|---|"
-            while ((getline <results) > 0) {
-                name = $7
-                for (i = 8; i <= NF; i++)
-                    name = name "," $i
-                printf "| %s | %s |", name, $1
-                for (i = 2; i <= 6; i++)
-                    printf " %s |", cell($i)
-                print ""
-            }
-        }' "$page" >"$work"
-    cat "$work" >"$page"
-    rm "$work"
-}
 
 make_keys() {
     local user
@@ -80,27 +51,23 @@ trip() {
     [ -z "$only" ] || paste "$scratch/sent" "$scratch/back" | awk -F '\t' '($1 "") != ($2 "")' | head -n 4 || true
 }
 
-# tool LABEL VERSION SCRIPT: takes each form through the tool, and prints the line of results.csv.
+# tool LABEL VERSION SCRIPT: takes each form through the tool, and prints the line of the table.
 tool() {
     local i line result
     [[ -z $only || $only = "$1" ]] || return 0
-    line=$(eval "$2" | head -n 1 | grep -oE '[0-9]+(\.[0-9A-Za-z]+)+' | head -n 1)
+    line="| $1 | $(eval "$2" | head -n 1 | grep -oE '[0-9]+(\.[0-9A-Za-z]+)+' | head -n 1) |"
     for i in 1 2 3 4 5; do
         trip "$3" $i 1000
         # A tool that refuses extremes may still change the others.
         [ "$result" != error ] || trip "$3" $i 980
-        line+=,$result
+        [[ $result = e* ]] || result="**silently changed**: $result"
+        line+=" $result |"
     done
-    echo "$line,$1"
+    echo "$line"
 }
 
 mode=${1-} only=''
 [ "$mode" != one ] || only=$2
-if [ "$mode" = page ]; then
-    page=${2-$page}
-    write_page
-    exit
-fi
 work=$(mktemp -d)
 chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
@@ -118,7 +85,11 @@ elif [ -n "$only" ]; then
     quick
     slow
 else
-    { quick; slow; } >"$work/results"
-    cp "$work/results" "$here/results.csv"
-    write_page
+    {
+        echo '| tool | version | bigint | 53 bits | text | text with a prefix | the type |'
+        echo '|---|---|---|---|---|---|---|'
+        quick
+        slow
+    } >"$work/table"
+    fill_table docs/interchange.md table <"$work/table"
 fi

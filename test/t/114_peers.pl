@@ -25,7 +25,7 @@ sub result_of {
 }
 
 for my $function (qw(randflake_generate() snowflake_generate())) {
-    my $row = join ';', "`$function`", map({ result_of($function, @$_) } @cases), 'need a node id each';
+    my $row = join ' | ', "| `$function`", map({ result_of($function, @$_) } @cases), 'need a node id each |';
     note($row);
     append_to_file($ENV{RANDFLAKE_PEERS}, "$row\n") if $ENV{RANDFLAKE_PEERS};
 }
