@@ -148,7 +148,7 @@ links_lead_somewhere() (
     [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
 )
 
-# fill_table PAGE NAME: replaces the page's lines from "<!-- NAME -->" to "<!-- end -->" by the input.
+# fill_table PAGE NAME: replaces the lines from "<!-- NAME -->" to "<!-- end -->" by the input.
 fill_table() {
     local page
     page=$(lines=$(cat) awk -v name="<!-- $2 -->" '

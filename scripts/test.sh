@@ -10,6 +10,7 @@
 # output goes to build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the
 # PostgreSQL installation. The default is the newest one on the machine.
 
+# shellcheck disable=SC2016,SC2317 # sed's $; stages call the functions
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
@@ -85,7 +86,7 @@ unit_tests_valgrind() {
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
-        unit_tests CROSS=$processor EXCEPT="$simulations"
+        unit_tests CROSS="$processor" EXCEPT="$simulations"
     done
 }
 
@@ -98,7 +99,7 @@ server_tests() {
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
     # scripts/test_tools.sh has installed the drivers, so a test fails if its driver is missing. If
     # npm reached no registry, tests of Node.js are skipped.
-    [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
+    [ ! -e "$no_registry" ] || export RANDFLAKE_WITHOUT_NPM=1
     EXCEPT=$(changed || echo "$other_language_tests") RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
 
@@ -119,8 +120,8 @@ other_language_tests='220_lease_js 320_drivers'
 no_registry=build/no_npm_registry
 other_languages() {
     scripts/test_tools.sh
-    [ ! -e $no_registry ] || not_run "Node.js programs of test/t/320_drivers.pl" "$(<$no_registry)"
-    [ ! -e $no_registry ] || not_run "Node.js program of test/t/220_lease_js.pl" "$(<$no_registry)"
+    [ ! -e "$no_registry" ] || not_run "Node.js programs of test/t/320_drivers.pl" "$(<"$no_registry")"
+    [ ! -e "$no_registry" ] || not_run "Node.js program of test/t/220_lease_js.pl" "$(<"$no_registry")"
 }
 
 built_drivers() {
@@ -168,7 +169,7 @@ server_tests_of_sanitizers() {
 vector_paths() {
     local path
     for path in auto avx2 baseline; do
-        if [ $path = avx2 ] && ! grep -qw avx2 /proc/cpuinfo; then
+        if [ "$path" = avx2 ] && ! grep -qw avx2 /proc/cpuinfo; then
             echo "avx2: not supported by this processor"
             continue
         fi

@@ -10,6 +10,7 @@
 # with a prefix and the type. A result is "exact", or "error" if the tool fails or refuses, or how
 # many of the identifiers come back changed without an error.
 
+# shellcheck disable=SC1091 # beside this file
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 . scripts/lib.sh
