@@ -12,6 +12,7 @@
 #   make coverage        lists the lines that tests reach; see scripts/coverage.sh
 #   make lint            clang's warnings, clang-tidy and cppcheck over src; TIDY_CHECKS adds checks,
 #                        and TIDY_ROOMS=1 reads the files of a directory together, five times as fast
+#   make compile_commands   writes compile_commands.json, which editors and clangd read
 #   make format          clang-format every source file; `make format-check` only checks
 
 # The three extensions share a version and a library. CREATE EXTENSION needs them in this order.
@@ -123,6 +124,13 @@ lint: $(CHECKED_SQL)
 		clang-tidy --quiet --checks='-bugprone-suspicious-include,$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -D_GNU_SOURCE
 	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
+
+.PHONY: compile_commands
+compile_commands: export COMMAND = $(CXX) $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -c
+compile_commands:
+	command=$$(printenv COMMAND | sed 's/"/\\"/g'); for file in $(wildcard src/*/*/*.cpp); do \
+		echo "{\"directory\": \"$(CURDIR)\", \"file\": \"$$file\", \"command\": \"$$command $$file\"},"; \
+	done | sed '1s/^/[/; $$s/,$$/]/' >compile_commands.json
 
 # META.json names the release. Two archives of the same commit have the same bytes.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)

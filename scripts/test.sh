@@ -178,6 +178,16 @@ vector_paths() {
     done
 }
 
+# Counts the instructions of each function. They may exceed the published count by 2 %.
+instructions_per_call() {
+    install_packages valgrind
+    bench/run.sh --quick instructions
+    awk -F, '$1 == "instructions" { FNR == NR ? was[$2] = $6 : now[$2] = $6 }
+        END { for (name in now) if (name in was) { n++; if (now[name] > 1.02 * was[name]) {
+                print name ": " now[name] " instructions instead of " was[name]; bad = 1 } }
+            exit bad || !n }' bench/results/results.csv bench/results/partial/results.csv
+}
+
 # Starts the quickstart, and a second time as a new user may do, and stops it.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
@@ -268,6 +278,7 @@ long "server tests, many rounds" server_tests_of_many_rounds
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
 long "server tests, sanitizers" sanitized server_tests_of_sanitizers
+long "instructions per call" instructions_per_call
 long "unit tests, 500,000 schedules" unit_tests_many_schedules
 long "unit tests, valgrind" unit_tests_valgrind
 long "unit tests, aarch64 and s390x" unit_tests_emulated
