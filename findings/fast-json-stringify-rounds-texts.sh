@@ -4,11 +4,7 @@
 # Guess: a text under `type: integer` is an error, or its digits are written as they are.
 # Seen:  the text becomes a rounded number without an error. A BigInt is exact, and so is either
 #        under `type: string`.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund fast-json-stringify@7.3.10
+. findings/lib.sh fast-json-stringify@7.3.10
 cat >keys.cjs <<'END'
 const build = require('fast-json-stringify');
 for (const type of ['integer', 'string']) {

@@ -5,11 +5,7 @@
 # Seen:  texts with a sign and numbers above 2^53 become '', and decode('') is []. A negative BigInt
 #        throws a TypeError about codePointAt. Positive BigInts are exact up to 63 bits.
 #        Drivers return bigint keys as texts, so each URL of a negative key is the same.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund hashids@2.3.0
+. findings/lib.sh hashids@2.3.0
 cat >keys.mjs <<'END'
 import Hashids from 'hashids';
 const hashids = new Hashids('salt');

@@ -4,10 +4,7 @@
 # Guess: jo keeps the digits of an integer, and leaves a value with a letter or a leading zero a text.
 # Seen:  integers above 2^53 are rounded, texts of digits lose their leading zeros, and digits, one e
 #        and digits become a number, all with exit status 0. `jo -- -s id=…` keeps each of them.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. findings/lib.sh
 apt-get download jo=1.9-1 >/dev/null
 dpkg -x jo_1.9-1_*.deb .
 keys=(9007199254740993 -9223372036854775807 0000000000123 4923e012)

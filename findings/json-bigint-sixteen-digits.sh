@@ -4,11 +4,7 @@
 # Guess: integers up to 2^53 - 1 stay numbers, and larger ones become BigNumber objects.
 # Seen:  more than 15 characters make an object. The sign counts as one of them. So most 53-bit keys
 #        are objects and some are numbers, in one column; === and Map find none of the objects.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund json-bigint@1.0.0
+. findings/lib.sh json-bigint@1.0.0
 cat >keys.mjs <<'END'
 import JSONBig from 'json-bigint';
 for (const text of ['450359962737049', '-450359962737049', '4503599627370497']) {

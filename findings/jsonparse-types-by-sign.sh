@@ -4,11 +4,7 @@
 # Guess: integers above 2^53 are rounded, as JSON.parse does.
 # Seen:  positive ones become texts with all digits, negative ones become rounded numbers, and small
 #        ones numbers. So a test with positive keys passes, and half of random keys are wrong.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund jsonparse@1.3.1
+. findings/lib.sh jsonparse@1.3.1
 cat >keys.cjs <<'END'
 const Parser = require('jsonparse');
 const parser = new Parser();

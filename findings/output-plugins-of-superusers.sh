@@ -6,22 +6,9 @@
 # Seen:  a superuser gets the error about wal2json and about pglogical_output as well. A list in one
 #        string is one name, so it changes nothing. create_subscription() succeeds; only the log
 #        and the status `down` tell that no row will ever arrive.
-set -euo pipefail
-folder=$(mktemp -d)
-bin=$folder/usr/lib/postgresql/15/bin
-user() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
-trap 'user "$bin/pg_ctl" -D "$folder/d/data" -m immediate stop >/dev/null || true; rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download postgresql-15=15.20-0+deb12u1 postgresql-client-15=15.20-0+deb12u1 \
-    postgresql-15-wal2json=2.5-1+b1 postgresql-15-pglogical=2.4.2-3 >/dev/null 2>&1
-for package in *.deb; do dpkg -x "$package" .; done
-mkdir d
-chmod 755 .
-[ "$(id -u)" != 0 ] || chown postgres d
-user "$bin/initdb" -D d/data -A trust -U boss >/dev/null
-user "$bin/pg_ctl" -D d/data -l d/log -w start -o "-c listen_addresses= -c unix_socket_directories=$folder/d \
-    -c wal_level=logical -c shared_preload_libraries=pglogical" >/dev/null
-sql() { user "$bin/psql" -h "$folder/d" -U boss -XAtq "$@" 2>&1 | grep -v '^HINT' || true; }
+. findings/lib.sh
+start_server postgresql-15-wal2json=2.5-1+b1 postgresql-15-pglogical=2.4.2-3 -- \
+    -c wal_level=logical -c shared_preload_libraries=pglogical
 slot="SELECT slot_name FROM pg_create_logical_replication_slot('s', 'wal2json')"
 {
     sql postgres -c "SELECT rolsuper FROM pg_roles WHERE rolname = current_user" -c "$slot"
@@ -34,7 +21,7 @@ slot="SELECT slot_name FROM pg_create_logical_replication_slot('s', 'wal2json')"
         -c "SELECT 'created' FROM pglogical.create_subscription('s', 'host=$folder/d user=boss dbname=postgres')" \
         -c 'SELECT pg_sleep(3)' -c 'SELECT status FROM pglogical.show_subscription_status()'
     sed -n '/ERROR:  library "pglogical/{s/.*ERROR/log/p;q}' d/log
-} | grep . | tee seen
+} | grep -v '^HINT' | grep . | tee seen
 diff - seen <<'SEEN'
 t
 ERROR:  library "wal2json" may not be used as an output plugin

@@ -5,11 +5,7 @@
 # Guess: bigint keys are exact, as texts or as BigInts, because the project emulates PostgreSQL.
 # Seen:  a key above 2^53 is rounded when it is stored; its neighbour is a duplicate; 2^63 is no
 #        error. Tests that pass with bigserial fail, or pass wrongly, with random 64-bit keys.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund pg-mem@3.0.14
+. findings/lib.sh pg-mem@3.0.14
 cat >keys.mjs <<'END'
 import { newDb } from 'pg-mem';
 const { public: db } = newDb();

@@ -4,11 +4,7 @@
 # Guess: encode() takes a BigInt for an int64, or throws.
 # Seen:  every BigInt is encoded as 0, so all rows have one key. A text is exact in both ways, and
 #        fromObject() makes a BigInt exact too. verify() tells, but nothing calls it.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund --ignore-scripts protobufjs@8.8.1
+. findings/lib.sh protobufjs@8.8.1
 cat >keys.cjs <<'END'
 const { root } = require('protobufjs').parse('syntax = "proto3"; message Row { int64 id = 1; }');
 const Row = root.lookupType('Row');

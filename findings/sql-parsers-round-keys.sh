@@ -5,11 +5,7 @@
 #        them or raises an error.
 # Seen:  node-sql-parser keeps positive ones and rounds negative ones. pgsql-ast-parser rounds both.
 #        A proxy that adds a condition to a statement then finds another row, or none.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund node-sql-parser@5.4.0 pgsql-ast-parser@12.0.2
+. findings/lib.sh node-sql-parser@5.4.0 pgsql-ast-parser@12.0.2
 cat >keys.mjs <<'END'
 import nodeSqlParser from 'node-sql-parser';
 import { parseFirst, toSql } from 'pgsql-ast-parser';

@@ -5,11 +5,7 @@
 # Seen:  String(), a template and Number() of two keys give Infinity for both, so they are equal as
 #        keys of a map or parts of a URL. new Int64(text) reads the text as hexadecimal.
 #        toOctetString() is exact, and so is Buffer.readBigInt64BE of its buffer.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-npm install --silent --no-audit --no-fund --ignore-scripts thrift@0.24.0
+. findings/lib.sh thrift@0.24.0
 cat >keys.cjs <<'END'
 const { TBufferedTransport, TBinaryProtocol, Int64 } = require('thrift');
 const transport = new TBufferedTransport();
