@@ -212,6 +212,8 @@ check_remains() {
     report "tests have LEFT $(wc -l <left) files or processes"
     touch failed
     head -n 20 left
+    # The tests' logs name their socket directories, and what could not be removed.
+    sed -n 's/^tmp\/\([^/]*\).*/\1/p' left | sort -u | grep -rFf - tmp_check/log | cut -c -300 | head -n 20 || true
 }
 
 # Prints the end of each failed test's log, and the errors in its servers' logs.

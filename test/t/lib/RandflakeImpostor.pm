@@ -60,6 +60,8 @@ sub lease {
 
 # --- the server --------------------------------------------------------------------------------
 
+my @impostors;
+
 sub new {
     my ($class) = @_;
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
@@ -67,6 +69,7 @@ sub new {
     my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
       or die "could not listen: $!";
     $self->{listener} = $listener;
+    push @impostors, $self;
     return $self;
 }
 
@@ -105,8 +108,9 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Perl calls DESTROY even if the test fails. Forked processes exit without calling it.
-sub DESTROY { local $?; $_[0]->stop; return }
+# Perl runs this even if the test fails, and before it removes the directories. Forked processes
+# exit without it.
+END { local $?; $_->stop for @impostors }
 
 # Returns the contents of clients' first messages, one a line.
 sub startups {
