@@ -26,7 +26,7 @@ public:
           max_duration_(random_.Between(2, 8)),
           max_clock_skew_(random_.Between(clocks_agree() ? 1 : 0, 3)),
           skew_ms_(max_clock_skew_ * 1000 - (clocks_agree() ? random_.Between(0, 500) : 0)),
-          ledger_(scenario.layout, scenario.numbers),
+          ledger_(scenario.layout, scenario.numbers, &findings_),
           free_at_(static_cast<size_t>(node_ids_)) {
         ChooseHowMuch();
         MakeMachines();
@@ -43,10 +43,6 @@ public:
         if (scenario_.rotates)
             ledger_.DecodeAll(ToyRing(scenario_.numbers, agreed_));
         findings_.violation = ledger_.violation();
-        findings_.issued = ledger_.issued();
-        findings_.numbers = ledger_.numbers();
-        findings_.narrow_numbers = ledger_.narrow_numbers();
-        static_cast<Handovers&>(findings_) = ledger_.handovers();
         for (const Site& site : sites_)
             findings_.lost_transactions += site.cluster.lost_transactions();
         return findings_;
@@ -176,7 +172,7 @@ private:
         else if (random_.OneIn(50))
             true_ms_ += random_.Between(0, longest_advance_ms_);
         else if (random_.OneIn(coordinator_trouble_))
-            HappenToCoordinator(&Pick(&sites_));
+            HappenToCoordinator(&random_.Pick(sites_));
         else if (random_.OneIn(server_trouble_))
             HappenToServer(&server);
         else if (set_back_far_ && server.may_leave() && random_.OneIn(60))
@@ -258,6 +254,11 @@ private:
             return *this;
         }
     };
+    // Counts an event and traces it.
+    Line Happened(size_t Events::*event, const SimulatedServer* server = nullptr) {
+        (findings_.*event)++;
+        return server != nullptr ? Trace(*server) : Trace();
+    }
     Line Trace() {
         if (scenario_.trace != nullptr) {
             *scenario_.trace << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
@@ -271,13 +272,7 @@ private:
         return Trace() << "server " << server.role() << ' ';
     }
 
-    template <typename Thing>
-    Thing& Pick(std::vector<Thing>* of) {
-        return (*of)[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(of->size()) - 1))];
-    }
-    size_t PickServer() {
-        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
-    }
+    size_t PickServer() { return random_.Index(servers_.size()); }
 
     void Send(int64_t server, size_t site, const Request& request) {
         const uint64_t ticket = ++tickets_;
@@ -299,7 +294,7 @@ private:
 
     // Lets a server ask to release another server's lease. The coordinator must refuse it.
     void Meddle(const SimulatedServer& server) {
-        const SimulatedServer& other = servers_[PickServer()];
+        const SimulatedServer& other = random_.Pick(servers_);
         const Lease& lease = other.open_lease();
         // `other` may be a hard-linked copy that has resumed this server's lease.
         if (lease.id == 0 || server.role() == other.role() ||
@@ -319,8 +314,7 @@ private:
     void StepNetwork() {
         if (messages_.empty())
             return;
-        const auto which =
-            static_cast<size_t>(random_.Between(0, static_cast<int64_t>(messages_.size()) - 1));
+        const size_t which = random_.Index(messages_.size());
         Message& message = messages_[which];
         if (!random_.OneIn(12)) {  // otherwise the message is lost
             if (!message.answered && Up(sites_[message.site])) {
@@ -484,7 +478,7 @@ private:
         else if (chance < 3 && random_.OneIn(2))
             Withdraw();
         else
-            ReloadSecrets(&servers_[PickServer()]);
+            ReloadSecrets(&random_.Pick(servers_));
     }
 
     template <typename Act>
@@ -518,9 +512,8 @@ private:
             return;
         planned_ = planned;
         times_.push_back(planned.from);
-        findings_.planned++;
-        Trace() << "secret " << planned.fingerprint << " from " << planned.from.count
-                << " is planned\n";
+        Happened(&Events::planned) << "secret " << planned.fingerprint << " from "
+                                   << planned.from.count << " is planned\n";
     }
 
     void AddSecret() {
@@ -529,13 +522,11 @@ private:
                                          ToUnix(planned_->from).count);
         };
         if (TooLateFor(planned_->from) || !AllWould(add)) {
-            findings_.not_added++;
-            Trace() << "secret " << planned_->fingerprint << " is not added\n";
+            Happened(&Events::not_added) << "secret " << planned_->fingerprint << " is not added\n";
         } else {
             DoEverywhere(add);
             agreed_ = Grown(agreed_, planned_);
-            findings_.added++;
-            Trace() << "secret " << planned_->fingerprint << " is added\n";
+            Happened(&Events::added) << "secret " << planned_->fingerprint << " is added\n";
         }
         planned_.reset();
     }
@@ -549,8 +540,7 @@ private:
             return;
         DoEverywhere(remove);
         agreed_.count--;
-        findings_.withdrawn++;
-        Trace() << "secret " << last.fingerprint << " is withdrawn\n";
+        Happened(&Events::withdrawn) << "secret " << last.fingerprint << " is withdrawn\n";
     }
 
     void ReloadSecrets(SimulatedServer* server) {
@@ -739,7 +729,7 @@ private:
             const int64_t chance = random_.Between(0, 4);
             settings = changes                        ? Changed(before)
                        : chance < 2 && !before.leases ? before
-                       : chance < 4                   ? servers_[PickServer()].last_settings()
+                       : chance < 4                   ? random_.Pick(servers_).last_settings()
                                                       : SomeStaticNodes();
             settings.leases = false;
             if (changes && !server->in_recovery())
@@ -769,8 +759,7 @@ private:
             return;
         SetRight(server->machine());
         server->Promote();
-        findings_.promotions++;
-        Trace(*server) << "is promoted\n";
+        Happened(&Events::promotions, server) << "is promoted\n";
     }
 
     bool IsHost(const SimulatedServer& server) const { return sites_[0].host == server.role(); }
@@ -828,8 +817,7 @@ private:
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
         for (SimulatedServer& server : servers_)
             server.SetSkew(skew_ms);
-        findings_.skew_changes++;
-        Trace() << "clocks may differ by " << skew_ms << " ms\n";
+        Happened(&Events::skew_changes) << "clocks may differ by " << skew_ms << " ms\n";
     }
 
     void HappenToServer(SimulatedServer* server) {
@@ -850,8 +838,7 @@ private:
                     SetSkew();
                 return;
             }
-            site_of_[static_cast<size_t>(server->role())] =
-                static_cast<size_t>(random_.Between(0, static_cast<int64_t>(sites_.size()) - 1));
+            site_of_[static_cast<size_t>(server->role())] = random_.Index(sites_.size());
             if (server->waits() && server->worker_idle())
                 server->BeginHear(Answer{});
             findings_.moved_holders++;
@@ -869,17 +856,15 @@ private:
             server->Pause(random_.Between(1, 300));
             findings_.pauses++;
         } else if (chance < 13) {
-            Trace(*server) << "loses its shared memory\n";
+            Happened(&Events::lost_memories, server) << "loses its shared memory\n";
             const bool loses_secrets = scenario_.rotates && random_.OneIn(4);
             server->CrashMemory(loses_secrets);
-            findings_.lost_memories++;
             findings_.lost_secrets += loses_secrets;
         } else if (chance < 14) {
             Crash(server);
         } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
-            Trace(*server) << "loses its lease worker\n";
+            Happened(&Events::lost_workers, server) << "loses its lease worker\n";
             server->Seal();
-            findings_.lost_workers++;
         } else if (server->may_stop()) {
             Stop(server);
             if (clocks_agree() && !skew_stays_ && random_.OneIn(3))
@@ -895,15 +880,13 @@ private:
     }
 
     void Stop(SimulatedServer* server) {
-        Trace(*server) << "stops\n";
-        findings_.stops++;
+        Happened(&Events::stops, server) << "stops\n";
         server->Stop();
     }
 
     void Crash(SimulatedServer* server) {
-        Trace(*server) << "crashes\n";
+        Happened(&Events::crashes, server) << "crashes\n";
         server->Crash();
-        findings_.crashes++;
     }
 
     void Boot(Machine* machine) {
@@ -911,8 +894,7 @@ private:
             if (server.running() && server.machine() == machine)
                 server.Crash();
         machine->Boot(++boots_, true_ms_);
-        findings_.boots++;
-        Trace() << "a machine boots\n";
+        Happened(&Events::boots) << "a machine boots\n";
     }
 
     void StepStopped(SimulatedServer* server) {
@@ -938,10 +920,9 @@ private:
         } else if (IsHost(*server)) {
             return;  // lease_cluster.h handles a coordinator's directory
         } else if (chance < 5) {
-            server->MoveTo(&Pick(&machines_));
-            findings_.moved_disks++;
-            Trace(*server) << "moves to a machine with clock " << server->machine()->offset_ms()
-                           << '\n';
+            server->MoveTo(&random_.Pick(machines_));
+            Happened(&Events::moved_disks, server)
+                << "moves to a machine with clock " << server->machine()->offset_ms() << '\n';
         } else if (scenario_.fleet == Fleet::kOneDirectory) {
             return;
         } else if (chance < 7) {
@@ -952,21 +933,19 @@ private:
             snapshots_[i] = directory;
             Trace(*server) << "becomes a copy of server " << from << '\n';
         } else if (chance < 12) {
-            const DataDirectory& source = servers_[PickServer()].directory();
+            const DataDirectory& source = random_.Pick(servers_).directory();
             if (source.system_identifier != directory.system_identifier)
                 return;
             directory.window = source.window;  // as pg_rewind does
             directory.largest_skew_ms = source.largest_skew_ms;
             directory.timeline = source.timeline;
-            findings_.rewinds++;
-            Trace(*server) << "is rewound\n";
+            Happened(&Events::rewinds, server) << "is rewound\n";
         } else if (chance < 14) {
-            const SimulatedServer& source = servers_[PickServer()];
+            const SimulatedServer& source = random_.Pick(servers_);
             server->MoveTo(source.machine());
             directory = source.directory();
-            findings_.twins++;
-            Trace(*server) << "becomes a hard-linked copy or a snapshot of server " << source.role()
-                           << '\n';
+            Happened(&Events::twins, server)
+                << "becomes a hard-linked copy or a snapshot of server " << source.role() << '\n';
         } else {
             Damage(&directory);
             Trace(*server) << "disk is damaged\n";
@@ -976,8 +955,7 @@ private:
     void RollBack(SimulatedServer* server) {
         server->directory() = snapshots_[static_cast<size_t>(server->role())];
         ledger_.LoseAll(server->role(), Refused::kLostDirectory);
-        findings_.rollbacks++;
-        Trace(*server) << "disk is rolled back\n";
+        Happened(&Events::rollbacks, server) << "disk is rolled back\n";
     }
 
     void Copy(const DataDirectory& from, DataDirectory* to) {
@@ -993,8 +971,7 @@ private:
         findings_.damages++;
         const int64_t chance = random_.Between(0, 2);
         if (chance == 0 && directory->window) {
-            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
-                1;
+            random_.Pick(*directory->window) ^= 1;
         } else {
             directory->window.reset();
             if (chance == 1)
@@ -1092,8 +1069,7 @@ private:
             offset_ms = random_.Between(-max_clock_skew_, 2 * max_clock_skew_) * 1000;
         findings_.restores +=
             site->cluster.FailOver(++identities_, offset_ms, scenario_.loses_nothing);
-        findings_.failovers++;
-        Trace() << "failover of coordinator " << site - sites_.data() << '\n';
+        Happened(&Events::failovers) << "failover of coordinator " << site - sites_.data() << '\n';
         if (has_static() && scenario_.operation.configures_again)
             Configure(site, site->pool);
         else if (scenario_.rotates)
@@ -1126,7 +1102,7 @@ private:
 
     // Returns the latest node ids of a random server. If they are static, stops the server.
     NodeRange GivenUp(const Site& site) {
-        SimulatedServer& server = servers_[PickServer()];
+        SimulatedServer& server = random_.Pick(servers_);
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
             if (server.may_stop())
                 Stop(&server);
@@ -1176,9 +1152,8 @@ private:
         const bool never_leased = clocks_agree() && !lost && Free(nodes, *site);
         Configure(site, nodes, never_leased);
         ServeHost(*site);
-        findings_.fresh++;
-        Trace() << "coordinator " << site - sites_.data() << " is new, never leased "
-                << never_leased << '\n';
+        Happened(&Events::fresh) << "coordinator " << site - sites_.data()
+                                 << " is new, never leased " << never_leased << '\n';
     }
 
     int64_t TooEarly() { return scenario_.operation.closes_first ? 0 : random_.Between(0, 30); }
@@ -1207,8 +1182,8 @@ private:
         if (UsedStatically(nodes, to->host))
             return;  // at the former site, this server could use them
         Configure(to, nodes);
-        findings_.moved_coordinators++;
-        Trace() << "coordinator moved to " << to - sites_.data() << '\n';
+        Happened(&Events::moved_coordinators)
+            << "coordinator moved to " << to - sites_.data() << '\n';
     }
 
     const Scenario scenario_;

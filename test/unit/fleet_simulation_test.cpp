@@ -19,6 +19,8 @@
 namespace randflake::simulation {
 namespace {
 
+using F = Events;
+
 // The layout has enough seconds for a schedule, even on clocks that are ahead, and enough node ids
 // for all servers. A node id has only 4 numbers per second, so servers run out of numbers.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
@@ -34,11 +36,11 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 
 // Over all schedules, the mean number of these events must be at least `average`.
 struct Least {
-    size_t Findings::*count;
+    size_t F::*count;
     double average;
 };
 
-const char* NameOf(size_t Findings::*count) {
+const char* NameOf(size_t F::*count) {
     for (const Counter& counter : kCounters)
         if (counter.count == count)
             return counter.name;
@@ -49,7 +51,7 @@ const char* NameOf(size_t Findings::*count) {
 constexpr uint64_t kEnoughForRates = 20000;
 constexpr double kFrequent = 100;
 
-void ExpectEvents(const Findings& seen, uint64_t schedules, const Least& least) {
+void ExpectEvents(const Events& seen, uint64_t schedules, const Least& least) {
     const double expected = least.average * static_cast<double>(schedules);
     const bool enough = schedules >= kEnoughForRates;
     if (enough || expected >= kFrequent) {
@@ -69,7 +71,7 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&
     Scenario told = scenario;
     told.set_back_far = told.changes_settings = told.loses_nothing = true;
     told.trace = only != 0 ? &std::cout : nullptr;
-    Findings seen;
+    Events seen;
     const auto run = [&](uint64_t seed) {
         const Findings found = Simulate(told, seed);
         EXPECT_EQ(found.violation, "")

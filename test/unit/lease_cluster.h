@@ -25,6 +25,13 @@ public:
         return low + static_cast<int64_t>(static_cast<unsigned __int128>(Next()) * width >> 64);
     }
     bool OneIn(int64_t n) { return Between(1, n) == 1; }
+    size_t Index(size_t count) {
+        return static_cast<size_t>(Between(0, static_cast<int64_t>(count) - 1));
+    }
+    template <typename List>
+    auto& Pick(List& list) {
+        return list[Index(list.size())];
+    }
 
 private:
     uint64_t Next() {

@@ -17,38 +17,10 @@
 #include <vector>
 
 #include "core/lease/lease.h"
-#include "refused.h"
+#include "events.h"
 #include "toy_ring.h"
 
 namespace randflake::simulation {
-
-struct Handovers {
-    size_t taken_over = 0;                              // node ids, by a server of another name
-    size_t failed_back = 0;                             // node ids, by a former user
-    size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
-};
-
-struct ServerEvents {
-    size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
-    size_t proven_starts = 0, held_off_starts = 0;
-    size_t failed_writes = 0, aborted = 0;      // aborted: calls that never returned
-    size_t resumed = 0;                         // leases, resumed after a crash or a stop
-    std::array<size_t, kCauses> refused_for{};  // moments without a number, by cause
-    size_t declined = 0;                        // grants that end later than requested
-    size_t kept_behind = 0;  // such grants that were kept, because this server's clock is behind
-    size_t refused_starts = 0;
-    // left_ranges counts changes to another range of node ids. entered_again counts changes to a
-    // range that was used before, and floor_waits counts changes prevented by the floor alone.
-    size_t left_ranges = 0, entered_again = 0, floor_waits = 0;
-
-    size_t reloads = 0, late_reloads = 0;  // late: when an added secret had begun by the clock
-    size_t refused_reloads = 0;
-    size_t unheard_answers = 0;       // because a secret was added since the request
-    size_t later_identifiers = 0;     // issued under another secret than the first
-    size_t skipped = 0;               // numbers that the ring skipped
-    size_t reserved_then_added = 0;   // reservations that were encrypted after a secret was added
-    size_t encrypted_then_added = 0;  // identifiers that were issued after a secret was added
-};
 
 // Returns the layout of the second set of slots. This layout holds only half of the node ids.
 inline Layout NarrowOf(const Layout& numbers) {
@@ -62,8 +34,9 @@ inline Layout NarrowOf(const Layout& numbers) {
 class Ledger {
 public:
     // Leases have the layout `layout`, with ticks of one second. Numbers have the layout `numbers`.
-    Ledger(const Layout& layout, const Layout& numbers)
-        : layout_(layout),
+    Ledger(const Layout& layout, const Layout& numbers, Events* events)
+        : events_(events),
+          layout_(layout),
           numbers_layout_(numbers),
           narrow_layout_(NarrowOf(numbers)),
           seconds_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
@@ -173,12 +146,12 @@ public:
 
     void Use(uint32_t server, bool leases, uint64_t raw) {
         UseOf(numbers_layout_, &used_, server, leases, raw);
-        numbers_++;
+        events_->numbers++;
         CountHandover(server, leases, &last_uses_[numbers_layout_.Unpack(raw).node_id]);
     }
     void UseNarrow(uint32_t server, bool leases, uint64_t raw) {
         UseOf(narrow_layout_, &used_narrow_, server, leases, raw);
-        narrow_numbers_++;
+        events_->narrow_numbers++;
     }
 
     void Issue(uint64_t raw, uint64_t id) {
@@ -188,7 +161,7 @@ public:
                    << Text(numbers_layout_.Unpack(ids_[id] - 1)) << " and "
                    << Text(numbers_layout_.Unpack(raw));
         ids_[id] = raw + 1;
-        issued_++;
+        events_->issued++;
     }
 
     // Checks that a server with all secrets decodes every issued identifier to its number.
@@ -206,16 +179,12 @@ public:
                        << " decodes to " << Text(numbers_layout_.Unpack(raw));
         }
     }
-    size_t issued() const { return issued_; }
 
     std::string violation() const {
         const std::string all = violations_.str();
         return all.substr(0, all.find('\n'));
     }
     bool fine() const { return fine_; }
-    size_t numbers() const { return numbers_; }
-    size_t narrow_numbers() const { return narrow_numbers_; }
-    const Handovers& handovers() const { return handovers_; }
 
 private:
     struct Second {
@@ -303,14 +272,15 @@ private:
         const int64_t name = starts_[server - 1].name;
         const uint32_t bit = uint32_t{1} << name;
         if (last->names != 0 && last->name != name) {
-            handovers_.taken_over++;
-            handovers_.failed_back += (last->names & bit) != 0;
+            events_->taken_over++;
+            events_->failed_back += (last->names & bit) != 0;
         }
         if (last->names != 0 && last->leases != leases)
-            (leases ? handovers_.static_to_leased : handovers_.leased_to_static)++;
+            (leases ? events_->static_to_leased : events_->leased_to_static)++;
         *last = {name, leases, last->names | bit};
     }
 
+    Events* const events_;
     const Layout layout_;
     const Layout numbers_layout_;
     const Layout narrow_layout_;
@@ -328,8 +298,6 @@ private:
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
     bool fine_ = true;
-    size_t numbers_ = 0, narrow_numbers_ = 0, issued_ = 0;
-    Handovers handovers_;
 };
 
 }  // namespace randflake::simulation

@@ -179,9 +179,7 @@ private:
         SecretRecords chain;
     };
 
-    int64_t Pick(const std::vector<int64_t>& from) {
-        return from[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(from.size()) - 1))];
-    }
+    int64_t Pick(const std::vector<int64_t>& from) { return random_.Pick(from); }
 
     static int64_t Usual() { return kEpoch + 50000000; }
 
@@ -234,8 +232,7 @@ private:
         if (model_.chain().count > 1)
             edges.push_back(FromOfLast());
         if (!model_.leases().empty()) {
-            const auto& lease = model_.leases()[static_cast<size_t>(
-                random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
+            const auto& lease = random_.Pick(model_.leases());
             for (const int64_t edge :
                  {lease.end, lease.end - pool.max_clock_skew,
                   lease.end - pool.max_duration - pool.max_clock_skew, lease.start})
@@ -248,15 +245,14 @@ private:
     // From here on, another coordinator grants leases: a standby that may lack the last
     // transactions, an old copy of the data directory, or a restored dump.
     void ChangePlace() {
-        const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
+        const size_t place = random_.Index(kPlaces);
         const std::vector<Argument> argument{static_cast<int64_t>(place)};
         if (!places_[place] || random_.OneIn(3)) {
             places_[place] = model_;
             return Put("save", true, argument);
         }
         if (random_.OneIn(5))
-            identity_ = former_[static_cast<size_t>(random_.Between(
-                0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
+            identity_ = former_[random_.Index(std::min(former_.size(), size_t{3}))];
         else
             TakeOver(random_.OneIn(2));
         model_.Started(Started());
@@ -348,9 +344,6 @@ private:
             &chain);
     }
 
-    size_t Holder() {
-        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
-    }
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
@@ -368,7 +361,7 @@ private:
     }
 
     void Renew() {
-        const size_t holder = Holder();
+        const size_t holder = random_.Index(held_.size());
         Held& held = held_[holder];
         const uint64_t incarnation = Asking(held);
         const int64_t duration = Duration();
@@ -413,7 +406,7 @@ private:
     }
 
     void Release() {
-        const size_t holder = Holder();
+        const size_t holder = random_.Index(held_.size());
         const Held& held = held_[holder];
         const uint64_t incarnation = Asking(held);
         Value last_used;

@@ -81,11 +81,11 @@ private:
             if (settings_.leases)
                 Work();
             server_->StepLooker();
-            const size_t before = ledger_.numbers();
+            const size_t before = events_.numbers;
             if (!idle)
                 server_->Call();
             longest_ms_ = std::max(longest_ms_, true_ms_ - last_ms_);
-            if (idle || ledger_.numbers() > before)
+            if (idle || events_.numbers > before)
                 last_ms_ = true_ms_;
         }
     }
@@ -133,8 +133,8 @@ private:
     int64_t true_ms_, births_ = 0, due_ms_ = 0, asked_ms_ = 0, last_ms_ = 0, longest_ms_ = 0;
     Coordinators coordinator_ = kPresent;
     Random random_{1};
-    Ledger ledger_{kLayout, kLayout};
-    ServerEvents events_;
+    Events events_;
+    Ledger ledger_{kLayout, kLayout, &events_};
     Machine machine_{true};
     Coordinator pool_{kLayout, {0, 8, 60, 2}, {}, 1, true_ms_ / 1000 - 100};
     Settings settings_;

@@ -77,7 +77,7 @@ public:
     // identifiers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
-                    int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
+                    int64_t* births, Ledger* ledger, Events* events, Random* random)
         : layout_(layout),
           numbers_(numbers),
           narrow_(NarrowOf(numbers)),
@@ -215,7 +215,7 @@ public:
 
     void StepBackend() {
         if (has_secrets())
-            StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
+            StepProcess(&processes_[random_->Index(kBackends)]);
     }
 
     void StepSession() {
@@ -839,7 +839,7 @@ private:
     void Generate(Process* process, bool again = true) {
         if (again && !calm_ && random_->OneIn(8))
             return ReserveNarrow();
-        Word& slot = words_[static_cast<size_t>(random_->Between(0, slots() - 1))];
+        Word& slot = words_[random_->Index(static_cast<size_t>(slots()))];
         const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
         const int before = ring_.count();
         if (process->secrets_at_first == 0)
@@ -881,8 +881,7 @@ private:
     }
 
     void ReserveNarrow() {
-        const int64_t fit = narrow_.Slots(static_cast<uint32_t>(slots()));
-        Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, fit - 1))];
+        Word& slot = narrow_words_[random_->Index(narrow_.Slots(static_cast<uint32_t>(slots())))];
         const Reservation reservation =
             randflake::Reserve(narrow_, slot, window(), 1, [this] { return NowTick(); });
         CheckReserved(narrow_, reservation);
@@ -1295,7 +1294,7 @@ private:
     const int64_t* const true_ms_;
     int64_t* const births_;
     Ledger* const ledger_;
-    ServerEvents* const events_;
+    Events* const events_;
     Random* const random_;
     static inline SimulatedServer* failing_ = nullptr;  // the running server
 
