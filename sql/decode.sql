@@ -1,9 +1,7 @@
 \set ECHO none
 -- Decodes and encodes identifiers. Unit tests cover the edges of fields and the diffusion of bits.
-\pset format unaligned
-\pset tuples_only on
-SET datestyle = ISO;
-SET timezone = 'UTC';
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- Decoding drops fractions of a second; the time zone changes only the output'
 SELECT generated_at, node_id, sequence
@@ -16,9 +14,6 @@ SET timezone = 'Asia/Kolkata';
 SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
 SET timezone = 'UTC';
 
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
 
 \echo '-- Out of range'
 SELECT pg_temp.error_of(format('SELECT randflake_encode(%L, %s)', t, fields)) AS error

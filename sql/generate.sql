@@ -1,10 +1,8 @@
 \set ECHO none
 -- Tests that identifiers are distinct in every part of a statement. test/t tests parallel workers
 -- (350_type.pl) and rolled-back transactions (100_crash.pl).
-\pset format unaligned
-\pset tuples_only on
-SET datestyle = ISO;
-SET timezone = 'UTC';
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- A table of all identifiers, for the check at the end'
 CREATE TABLE issued (id bigint);

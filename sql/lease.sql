@@ -1,10 +1,8 @@
 \set ECHO none
 -- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl tests its rules.
 -- A table replaces the clock. Times are in seconds since the Unix time 1750000000.
-\pset format unaligned
-\pset tuples_only on
-SET timezone = 'UTC';
-SET datestyle = ISO;
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 CREATE TABLE coordinator_clock (now bigint NOT NULL);
 INSERT INTO coordinator_clock VALUES (1750000000);
 GRANT SELECT ON coordinator_clock TO PUBLIC;

@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests masks, which are opaque numbers for existing keys, and prefixes of text forms.
-\pset format unaligned
-\pset tuples_only on
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- Known answers, from an independent program'
 SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,
@@ -36,9 +36,6 @@ CREATE INDEX ON customer (randflake_mask(id, 'customer'));
 DROP TABLE customer;
 
 \echo '-- Errors'
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
 SELECT pg_temp.error_of('SELECT randflake_' || call) AS error
 FROM unnest(ARRAY[$$mask(-1, 'customer')$$, $$mask(9007199254740992, 'customer')$$, $$unmask(9007199254740992, 'customer')$$,
                   $$mask(1, '')$$, $$mask(1, repeat('€', 86))$$, $$mask(1, repeat('l', 100000))$$]) AS call;

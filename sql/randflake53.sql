@@ -1,9 +1,7 @@
 \set ECHO none
 -- Tests identifiers of 53 bits, which fit in a JavaScript number.
-\pset format unaligned
-\pset tuples_only on
-SET timezone = 'UTC';
-SET datestyle = ISO;
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- Known answers, from an independent program'
 SELECT randflake53_encode('2024-10-27 03:33:20', 0, 0), randflake53_encode('2030-01-01', 255, 32767),
@@ -50,9 +48,7 @@ SELECT ids_issued BETWEEN 20000 AND 30000 AS counted FROM randflake_status;
 SELECT sum(ids_issued) FROM randflake_slots;
 
 \echo '-- Errors'
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
+\i :source/test/sql_test.sql
 SELECT pg_temp.error_of('SELECT randflake53_' || call) AS error
 FROM unnest(ARRAY['decode(-1)', 'decode(9007199254740992)', $$encode('2030-01-01', 256, 0)$$, $$encode('2030-01-01', 0, 32768)$$,
                   $$encode('2030-01-01', -1, 0)$$, $$encode('2024-10-27 03:33:19+00', 0, 0)$$, 'generate(-1)']) AS call;

@@ -1,9 +1,7 @@
 \set ECHO none
 -- Tests Snowflake identifiers: their fields, layouts by name and description, and ranges of time.
-\pset format unaligned
-\pset tuples_only on
-SET datestyle = ISO;
-SET timezone = 'UTC';
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- External identifiers: Twitter''s, and Discord''s from its documentation'
 SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
@@ -63,9 +61,6 @@ SELECT snowflake_lower('2026-01-01') = snowflake_lower('2026-01-01', 'twitter') 
 SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
 FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;
 
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
 
 \echo '-- Errors'
 SELECT pg_temp.error_of(format('SELECT snowflake_decode(%s, %L)', id, layout)) AS error

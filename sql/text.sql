@@ -1,7 +1,7 @@
 \set ECHO none
 -- Tests the text form: base32hex of the number. test/unit/text_test.cpp tests all digits and bytes.
-\pset format unaligned
-\pset tuples_only on
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 SELECT id, randflake_to_text(id) AS text
 FROM (VALUES (0::bigint), (32), (9223372036854775807), (-9223372036854775808), (-1)) AS v (id);
@@ -10,9 +10,6 @@ FROM (VALUES (0::bigint), (32), (9223372036854775807), (-9223372036854775808), (
 SELECT randflake_from_text('fvvvvvvvvvvvv'), randflake_from_text('FVVVVVVVVVVVV'),
        randflake_from_text('7vvvvvvvvvvvv'), randflake_from_text('8000000000000');
 
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
 
 \echo '-- Malformed; a message quotes a short part'
 SELECT pg_temp.error_of(format('SELECT randflake_from_text(%L)', form)) AS error

@@ -1,9 +1,7 @@
 \set ECHO none
 -- Tests that the type randflake has the features of bigint, and that its values sort by time.
-\pset format unaligned
-\pset tuples_only on
-SET datestyle = ISO;
-SET timezone = 'UTC';
+\getenv source PG_ABS_SRCDIR
+\i :source/test/sql_test.sql
 
 \echo '-- --- In and out ------------------------------------------------------------------------------'
 
@@ -15,9 +13,6 @@ FROM (VALUES (randflake_encode('2030-01-01', 7, 42)), (0), (-1), (92233720368547
 SELECT '{8i49d3ue35kq7,NULL,a}'::randflake[], NULL::randflake IS NULL AS null;
 SELECT to_json(randflake_encode('2030-01-01', 7, 42)::randflake);
 
-\getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
 \echo '-- A decimal number as a string: the hint has the cast, and it never matches another identifier''s row'
 SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
 FROM unnest(ARRAY['', 'w', 'g000000000000', '42', '-42', '4958826056601604828', '9223372036854775808']) AS form;

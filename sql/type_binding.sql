@@ -1,11 +1,8 @@
 \set ECHO none
 -- A session that generates or reads a value binds an unbound database to the server's secret, if
 -- the server allows this. The test rolls back each binding.
-\pset format unaligned
-\pset tuples_only on
 \getenv source PG_ABS_SRCDIR
-\set helper :source '/test/error_of.sql'
-\i :helper
+\i :source/test/sql_test.sql
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
 INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 100) AS n;
 CREATE ROLE regress_randflake_user;
