@@ -107,9 +107,14 @@ ids_go_on('lease worker goes on, with another lease', $holders[0]);
 taken_over_while_stopped($holders[1], 'whole server', processes_of($holders[1]));
 ids_go_on('whole server goes on, with another lease', $holders[1]);
 
-my @backends = split /\n/, $holders[2]->safe_psql('postgres',
-    "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
-kill 'STOP', @backends;
+# Stops the backends while they sleep, because elsewhere they may hold a lock that the worker needs.
+my $loads = "SELECT %s FROM pg_stat_activity WHERE application_name = 'load'";
+my @backends = split /\n/, $holders[2]->safe_psql('postgres', sprintf $loads, 'pid');
+wait_until {
+    kill 'STOP', @backends;
+    $holders[2]->safe_psql('postgres', sprintf $loads, q{bool_and(wait_event = 'PgSleep')}) eq 't'
+      or kill('CONT', @backends) && 0;
+} or give_up('the backends never sleep at the same time');
 taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2]));
 kill 'CONT', @backends;
 ids_go_on('stopped backends go on, with another lease', $holders[2]);
