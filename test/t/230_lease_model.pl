@@ -56,7 +56,7 @@ SQL
 my $directory = PostgreSQL::Test::Utils::tempdir;
 my $unit = "$FindBin::Bin/../unit";
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
-    "-I$unit", "-I$unit/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp", "$unit/../../src/core/window/window_state.cpp");
+    "-I$unit", "-I$unit/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp", "$unit/../../src/core/secret/secret_records.cpp");
 my ($traces, $steps) = (150, 200);
 PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
     "{ $directory/lease_trace 1 $traces $steps && $directory/lease_trace orders; } >$directory/traces");

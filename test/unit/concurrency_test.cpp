@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/window/generator.h"
+#include "core/generation/generator.h"
 
 #include "printers.h"
 

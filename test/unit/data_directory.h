@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/window/window_state.h"
+#include "core/window/window_codec.h"
 
 namespace randflake::simulation {
 

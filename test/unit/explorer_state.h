@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/window/generator.h"
+#include "core/generation/generator.h"
 #include "explorer_replay.h"
 
 namespace randflake::explorer {

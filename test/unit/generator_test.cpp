@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "core/window/generator.h"
+#include "core/generation/generator.h"
 #include "printers.h"
 
 namespace randflake {

@@ -13,7 +13,7 @@
 
 #include "core/lease/lease.h"
 #include "core/lease/pool_look.h"
-#include "core/window/window_state.h"
+#include "core/secret/secret_records.h"
 
 namespace randflake::simulation {
 

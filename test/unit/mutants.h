@@ -7,7 +7,8 @@
 #include <cstdint>
 
 #include "core/lease/lease_holder.h"
-#include "core/window/window_state.h"
+#include "core/window/reload_plan.h"
+#include "core/window/resumption.h"
 
 namespace randflake::simulation {
 

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
+#include "core/generation/generator.h"
 #include "core/identifier/layout.h"
-#include "core/window/generator.h"
 
 namespace randflake {
 

@@ -1,7 +1,7 @@
 // Simulates a server: a data directory, shared memory, and processes that run the shipped code
-// (core/server/server.h, core/window/generator.h) in fibers. A process pauses before each access to
-// the slots or the window, each lock and each disk write. Meanwhile other processes run, and the
-// server may crash or be copied. Environment calls may fail or hang.
+// (core/server/server.h, core/generation/generator.h) in fibers. A process pauses before each
+// access to the slots or the window, each lock and each disk write. Meanwhile other processes run,
+// and the server may crash or be copied. Environment calls may fail or hang.
 //
 // The class also checks rules that a server can break without repeating a number: each used second
 // is before the end on disk, and the server never gives a used second back. Windows of a node id

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/window/window_state.h"
+#include "core/secret/secret_records.h"
 
 namespace randflake::simulation {
 

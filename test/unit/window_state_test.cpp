@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/identifier/layout.h"
-#include "core/window/window_state.h"
+#include "core/window/reload_plan.h"
+#include "core/window/resumption.h"
 
 #include "printers.h"
 

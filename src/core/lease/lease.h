@@ -8,9 +8,43 @@
 #include <cstdint>
 
 #include "core/base/assert.h"
-#include "core/window/window_state.h"
+#include "core/generation/generator.h"
+#include "core/identifier/node_range.h"
 
 namespace randflake {
+
+// The holder draws a new random number for each acquisition. Only the holder of a lease knows both
+// this number and the lease's id.
+struct Incarnation {
+    uint64_t words[2];
+
+    friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
+};
+
+// The holder of a lease keeps it in this form in memory and on disk; see lease_holder.h.
+struct Lease {
+    int64_t id;  // 0: no lease
+    Incarnation incarnation;
+    NodeRange nodes;
+    Second start;
+    Second end;    // exclusive
+    bool refused;  // the coordinator no longer renews it
+
+    // The lease ends at `lasts_until_ms`, or later if the lease started after the holder's request.
+    SteadyMs asked_at_ms;
+    SteadyMs lasts_until_ms;
+
+    friend constexpr bool operator==(const Lease&, const Lease&) = default;
+
+    // Returns the time from the last acquisition or renewal to the lease's end.
+    constexpr Ms length() const noexcept {
+        RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
+        return lasts_until_ms - asked_at_ms;
+    }
+};
+
+// A holder has up to two leases: the open lease, whose node ids are in use, and the next lease.
+inline constexpr uint32_t kMaxLeases = 2;
 
 struct LeaseGrant {
     int64_t lease_id;

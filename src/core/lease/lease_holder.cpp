@@ -3,6 +3,8 @@
 
 #include "core/lease/lease_holder.h"
 
+#include <algorithm>
+
 #include "core/base/assert.h"
 
 namespace randflake {
@@ -17,15 +19,6 @@ static constexpr Ms kShortestInterval = 500;
 // The holder checks at this interval whether it may open the next lease.
 static constexpr Ms kOpenInterval = 100;
 
-template <typename T>
-static constexpr T Min(T a, T b) {
-    return a < b ? a : b;
-}
-template <typename T>
-static constexpr T Max(T a, T b) {
-    return a > b ? a : b;
-}
-
 static constexpr Ms UpTo(Ms most, uint64_t random) {
     RANDFLAKE_ASSERT(most >= 0);
     return static_cast<int64_t>(random % (static_cast<uint64_t>(most.count) + 1));
@@ -33,7 +26,7 @@ static constexpr Ms UpTo(Ms most, uint64_t random) {
 
 void LeaseRelease::UsedUntil(Second end) noexcept {
     RANDFLAKE_ASSERT(lease.id != 0 && last_used < ToUnix(lease.end));
-    last_used = Max(last_used, ToUnix(Min(end, lease.end) - 1));
+    last_used = std::max(last_used, ToUnix(std::min(end, lease.end) - 1));
 }
 
 LeaseRequest LeaseHolder::Renew(SteadyMs now_ms) noexcept {
@@ -112,7 +105,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
         return LeaseOutcome::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
     RANDFLAKE_ASSERT(held.id != 0 && !held.refused);
-    const Second end = Max(held.end, EndOfUnix(layout, last));
+    const Second end = std::max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
     // Measures the lease's duration from the request on, by the clock that never steps.
@@ -145,7 +138,8 @@ LeaseOutcome LeaseHolder::Refused() noexcept {
 
 LeaseOutcome LeaseHolder::Unanswered() noexcept {
     awaits_ = LeaseRequest::Kind::kNone;
-    retry_interval_ = retry_interval_ == 0 ? kFirstRetry : Min(retry_interval_ * 2, kLastRetry);
+    retry_interval_ =
+        retry_interval_ == 0 ? kFirstRetry : std::min(retry_interval_ * 2, kLastRetry);
     return LeaseOutcome::kNothing;
 }
 
@@ -155,17 +149,18 @@ SteadyMs LeaseHolder::NextRequestAt(Seconds longest, uint64_t random,
         return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
     RANDFLAKE_ASSERT(longest >= 1);
     const Lease& held = newest();
-    const Ms interval = Max(Min(held.length(), InMs(longest)) * 2 / 5, kShortestInterval);
+    const Ms interval = std::max(std::min(held.length(), InMs(longest)) * 2 / 5, kShortestInterval);
     return held.asked_at_ms + interval - UpTo(interval / 10, random);
 }
 
 SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept {
-    return next_.id == 0 ? next_request_at_ms : Min(next_request_at_ms, now_ms + kOpenInterval);
+    return next_.id == 0 ? next_request_at_ms
+                         : std::min(next_request_at_ms, now_ms + kOpenInterval);
 }
 
 Window LeaseHolder::Extended(Window window, Second latest) const noexcept {
     if (open_.id != 0 && !window.closed())
-        window.end = Max(window.end, Min(open_.end, latest));
+        window.end = std::max(window.end, std::min(open_.end, latest));
     return window;
 }
 
@@ -173,7 +168,7 @@ Window LeaseHolder::Reopened(Second earliest, Second now, Second latest) const n
     RANDFLAKE_ASSERT(latest > now);
     Window window = WindowOfLease(earliest, open_, now);
     if (!window.closed())
-        window.end = Min(window.end, latest);
+        window.end = std::min(window.end, latest);
     RANDFLAKE_ASSERT(window.closed() || window.start >= earliest);
     return window;
 }
@@ -183,7 +178,7 @@ Window LeaseHolder::OpenNext(Second earliest, Second now, Second latest) noexcep
     Window window = WindowOfLease(earliest, next_, now);
     if (window.closed())
         return window;
-    window.end = Min(window.end, latest);
+    window.end = std::min(window.end, latest);
     RANDFLAKE_ASSERT(!window.closed() && window.start >= earliest);
     open_ = next_;
     next_ = {};

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "core/window/window_state.h"
+#include "core/identifier/node_range.h"
 
 namespace randflake {
 

@@ -37,9 +37,11 @@
 #include <type_traits>
 
 #include "core/base/assert.h"
+#include "core/generation/generator.h"
 #include "core/lease/lease_holder.h"
-#include "core/window/generator.h"
-#include "core/window/window_state.h"
+#include "core/window/reload_plan.h"
+#include "core/window/resumption.h"
+#include "core/window/start_plan.h"
 
 namespace randflake {
 

@@ -24,8 +24,8 @@
 #include <cstdint>
 
 #include "core/identifier/layout.h"
+#include "core/secret/secret_records.h"
 #include "core/secret/secret_ring.h"
-#include "core/window/window_state.h"
 
 namespace randflake {
 

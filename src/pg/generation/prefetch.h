@@ -21,8 +21,8 @@
 
 #include "pg/base/pg.h"
 
+#include "core/generation/generator.h"
 #include "core/secret/secret_ring.h"
-#include "core/window/generator.h"
 #include "pg/base/clock.h"
 #include "pg/generation/reserve.h"
 #include "pg/identifier/load.h"

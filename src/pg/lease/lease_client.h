@@ -5,7 +5,7 @@
 #include "pg/base/pg.h"
 
 #include "core/lease/lease_holder.h"
-#include "core/window/window_state.h"
+#include "core/secret/secret_records.h"
 #include "pg/lease/lease_request.h"
 #include "pg/memory/lease_report.h"
 

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "core/window/generator.h"
+#include "core/generation/generator.h"
 
 struct Slot;
 

@@ -1,7 +1,7 @@
 // Declares the library's shared memory.
 //
 // Protection:
-//   slots[i].word, window   atomics; protocol in core/window/generator.h
+//   slots[i].word, window   atomics; protocol in core/generation/generator.h
 //   window_lock             see core/server/server.h; the only lock held during file operations, or
 //                           for longer than a few instructions
 //   memory                  window_lock; see ServerMemory
@@ -27,9 +27,9 @@
 
 #include <atomic>
 
+#include "core/generation/generator.h"
 #include "core/identifier/cipher.h"
 #include "core/secret/secret_ring.h"
-#include "core/window/generator.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/counters.h"
 #include "pg/memory/lease_report.h"

@@ -4,8 +4,8 @@
 
 #include "pg/base/pg.h"
 
+#include "core/generation/generator.h"
 #include "core/server/server.h"
-#include "core/window/generator.h"
 #include "pg/base/error_text.h"
 #include "pg/window/file_identity.h"
 

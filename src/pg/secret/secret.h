@@ -6,8 +6,7 @@
 
 #include "core/identifier/siphash.h"
 #include "core/secret/secret_file.h"
-#include "core/type/type_binding.h"
-#include "core/window/window_state.h"
+#include "core/secret/secret_records.h"
 #include "pg/memory/shmem.h"
 
 void secret_define_settings();

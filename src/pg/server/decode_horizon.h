@@ -4,7 +4,7 @@
 
 #include "pg/base/pg.h"
 
-#include "core/window/window_state.h"
+#include "core/secret/secret_records.h"
 #include "pg/memory/shmem.h"
 
 // Returns the decode horizon: this server's secrets decode all identifiers made before this second.

@@ -4,7 +4,7 @@
 
 #include "pg/base/pg.h"
 
-#include "core/window/window_state.h"
+#include "core/window/origin.h"
 
 // FileFailure::error has one of these values if the path is not a regular file, if it is not a
 // marker of the server's user, or if another process holds the file's lock.

@@ -15,6 +15,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/window/window_codec.h"
+
 using randflake::Origin;
 
 namespace {

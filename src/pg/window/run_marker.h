@@ -4,7 +4,6 @@
 
 #include "pg/base/pg.h"
 
-#include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
 // Returns whether the file is regular, belongs to the server's user and has exactly one hard link.

@@ -4,7 +4,7 @@
 
 #include "pg/base/pg.h"
 
-#include "core/window/window_state.h"
+#include "core/window/window_codec.h"
 #include "pg/window/file_identity.h"
 
 // Reads the state and this directory's identity. If the identity file is missing, makes it. *error
