@@ -8,7 +8,7 @@
 #
 # The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
 # (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the
-# charts in docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run,
+# charts in docs/charts/, and writes the tables of docs/performance.md. A quick run,
 # or a run of named suites, writes only to bench/results/partial/. With --publish, named suites
 # replace their earlier results, and the script updates the charts and tables. The samples of the
 # last run stay in bench/results/partial/samples.csv. Do not commit this file.
@@ -60,6 +60,7 @@ server_user=$(server_user)
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-bench.XXXXXX")
 samples=$work/samples.csv
 export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS='' PGAPPNAME=bench
+# shellcheck source=bench/lib.sh
 . "$bench/lib.sh"
 trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
 
@@ -92,5 +93,4 @@ done
 if [ "$publish" ]; then
     "$bench/plot.sh"
     "$bench/tables.sh" "$results" docs/performance.md
-    "$bench/tables.sh" "$results" README.md
 fi

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the callbacks of docs/containers.md and docs/leases.md under Patroni and etcd (Debian:
+# Runs the callback of docs/containers.md under Patroni and etcd (Debian:
 # patroni 3.0, etcd 3.4): three members with static node ids, then three with leased ones, whose
 # coordinator has three members too. Ports, sockets and superuser are not the defaults. Clients ask
 # each member and, every 10 ms, the leader. Fails if an identifier repeats or a problem stays.
@@ -25,7 +25,7 @@ finish() {
         # shellcheck disable=SC2086 # a list
         [ -z "$pids" ] || { kill -"$signal" $pids 2>/dev/null || true; sleep 1; }
     done
-    [ -n "${keep-}" ] && echo "everything is left in $work" || rm -rf "$work"
+    if [ -n "${keep-}" ]; then echo "everything is left in $work"; else rm -rf "$work"; fi
 }
 trap finish EXIT
 
@@ -33,12 +33,11 @@ trap finish EXIT
 example() {
     awk -v name="scripts/patroni.sh runs the $2 -->" 'index($0, name) {on = 1} on && /^```$/ {exit} on && code {print} on && /^```/ {code = 1}' "docs/$1"
 }
-example containers.md callback >"$work/first_identifier"
-example leases.md callback >"$work/nothing_lost"
+example containers.md callback >"$work/when_primary"
 example containers.md parameters >"$work/parameters"
-grep -q acknowledge_copy "$work/first_identifier" && grep -q nothing_lost "$work/nothing_lost" && grep -q node_count "$work/parameters" ||
-    die "the pages lack their examples"
-chmod 755 "$work/first_identifier" "$work/nothing_lost"
+grep -q psql "$work/when_primary" || die "the page lacks the callback"
+grep -q node_count "$work/parameters" || die "the page lacks the parameters"
+chmod 755 "$work/when_primary"
 mkdir "$work/etc"
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/secret"
 chown -R postgres "$work"
@@ -52,7 +51,10 @@ user etcd --data-dir "$work/etcd" --listen-client-urls "$client" --advertise-cli
     --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
     >"$work/etcd.log" 2>&1 &
 
-declare -A base=([static]=0 [leased]=10 [ids]=20) callback=([static]=first_identifier [leased]=first_identifier [ids]=nothing_lost)
+declare -A base=([static]=0 [leased]=10 [ids]=20)
+first_call='SELECT randflake_generate(), randflake_acknowledge_copy()'
+declare -A on_promotion=([static]=$first_call [leased]=$first_call
+    [ids]='SELECT randflake_lease_configure(nothing_lost => true)')
 port_of() { echo $((first_port + base[$1] + $2)); }
 conninfo() { echo "host=$work/run/$1$2 port=$(port_of "$1" "$2") user=boss dbname=app"; }
 hosts() { echo "host=$work/run/${1}1,$work/run/${1}2,$work/run/${1}3 port=$(port_of "$1" 1),$(port_of "$1" 2),$(port_of "$1" 3) user=boss dbname=app"; }
@@ -100,7 +102,7 @@ postgresql:
   authentication: {superuser: {username: boss, password: a}, replication: {username: rep, password: b}}
   parameters: {unix_socket_directories: $work/run/$name, max_connections: 40, shared_buffers: 16MB}
   callbacks:
-    on_role_change: $work/${callback[$1]} "$(conninfo "$1" "$2")"
+    on_role_change: $work/when_primary "$(conninfo "$1" "$2")" "${on_promotion[$1]}"
 YAML
     } >"$work/etc/$name.yml"
     chown postgres "$work/etc/$name.yml"
