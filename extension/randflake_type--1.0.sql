@@ -215,59 +215,35 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_rangesel(internal, oid, internal, integer) IS
 'restriction selectivity of <, <=, > and >= on type randflake';
 
-CREATE FUNCTION randflake_eq(randflake, randflake) RETURNS boolean
-AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_eq(randflake, randflake) IS 'implementation of = operator';
-CREATE OPERATOR pg_catalog.= (
-    FUNCTION = randflake_eq, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.=), NEGATOR = OPERATOR(pg_catalog.<>), RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
-);
-COMMENT ON OPERATOR pg_catalog.= (randflake, randflake) IS 'equal';
-
-CREATE FUNCTION randflake_ne(randflake, randflake) RETURNS boolean
-AS 'int8ne' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_ne(randflake, randflake) IS 'implementation of <> operator';
-CREATE OPERATOR pg_catalog.<> (
-    FUNCTION = randflake_ne, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=), RESTRICT = neqsel, JOIN = neqjoinsel
-);
-COMMENT ON OPERATOR pg_catalog.<> (randflake, randflake) IS 'not equal';
-
-CREATE FUNCTION randflake_lt(randflake, randflake) RETURNS boolean
-AS 'int8lt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_lt(randflake, randflake) IS 'implementation of < operator';
-CREATE OPERATOR pg_catalog.< (
-    FUNCTION = randflake_lt, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = randflake_rangesel, JOIN = scalarltjoinsel
-);
-COMMENT ON OPERATOR pg_catalog.< (randflake, randflake) IS 'less than, in the order of time';
-
-CREATE FUNCTION randflake_le(randflake, randflake) RETURNS boolean
-AS 'int8le' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_le(randflake, randflake) IS 'implementation of <= operator';
-CREATE OPERATOR pg_catalog.<= (
-    FUNCTION = randflake_le, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.>=), NEGATOR = OPERATOR(pg_catalog.>), RESTRICT = randflake_rangesel, JOIN = scalarlejoinsel
-);
-COMMENT ON OPERATOR pg_catalog.<= (randflake, randflake) IS 'less than or equal, in the order of time';
-
-CREATE FUNCTION randflake_gt(randflake, randflake) RETURNS boolean
-AS 'int8gt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_gt(randflake, randflake) IS 'implementation of > operator';
-CREATE OPERATOR pg_catalog.> (
-    FUNCTION = randflake_gt, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=), RESTRICT = randflake_rangesel, JOIN = scalargtjoinsel
-);
-COMMENT ON OPERATOR pg_catalog.> (randflake, randflake) IS 'greater than, in the order of time';
-
-CREATE FUNCTION randflake_ge(randflake, randflake) RETURNS boolean
-AS 'int8ge' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_ge(randflake, randflake) IS 'implementation of >= operator';
-CREATE OPERATOR pg_catalog.>= (
-    FUNCTION = randflake_ge, LEFTARG = randflake, RIGHTARG = randflake,
-    COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<), RESTRICT = randflake_rangesel, JOIN = scalargejoinsel
-);
-COMMENT ON OPERATOR pg_catalog.>= (randflake, randflake) IS 'greater than or equal, in the order of time';
+DO $$
+DECLARE
+    o record;
+BEGIN
+    FOR o IN SELECT * FROM (VALUES
+        ('eq', '=', '=', '<>', 'eqsel', 'eqjoinsel, HASHES, MERGES', 'equal'),
+        ('ne', '<>', '<>', '=', 'neqsel', 'neqjoinsel', 'not equal'),
+        ('lt', '<', '>', '>=', NULL, 'scalarltjoinsel', 'less than, in the order of time'),
+        ('le', '<=', '>=', '>', NULL, 'scalarlejoinsel',
+         'less than or equal, in the order of time'),
+        ('gt', '>', '<', '<=', NULL, 'scalargtjoinsel', 'greater than, in the order of time'),
+        ('ge', '>=', '<=', '<', NULL, 'scalargejoinsel',
+         'greater than or equal, in the order of time'))
+        AS v (name, symbol, commutator, negator, restriction, joins, meaning)
+    LOOP
+        EXECUTE pg_catalog.format($f$
+            CREATE FUNCTION @extschema@.randflake_%1$s(@extschema@.randflake, @extschema@.randflake)
+            RETURNS boolean
+            AS 'int8%1$s' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+            COMMENT ON FUNCTION @extschema@.randflake_%1$s IS 'implementation of %2$s operator';
+            CREATE OPERATOR pg_catalog.%2$s (FUNCTION = @extschema@.randflake_%1$s,
+                LEFTARG = @extschema@.randflake, RIGHTARG = @extschema@.randflake,
+                COMMUTATOR = OPERATOR(pg_catalog.%3$s), NEGATOR = OPERATOR(pg_catalog.%4$s),
+                RESTRICT = %5$s, JOIN = %6$s);
+            COMMENT ON OPERATOR pg_catalog.%2$s (@extschema@.randflake, @extschema@.randflake)
+            IS %7$L$f$, o.name, o.symbol, o.commutator, o.negator,
+            COALESCE(o.restriction, '@extschema@.randflake_rangesel'), o.joins, o.meaning);
+    END LOOP;
+END $$;
 
 CREATE FUNCTION randflake_cmp(randflake, randflake) RETURNS integer
 AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
