@@ -194,14 +194,17 @@ keep_times() {
 }
 
 # Fails if the tests have left processes, or files in the temporary directory. Only names files in
-# /dev/shm, because other programs of this user may have made them.
+# /dev/shm, because other programs of this user may have made them, and empty directories, because
+# a process that removes its file may make Perl's removal of the directory fail.
 check_remains() {
     local process
+    find tmp -mindepth 1 -type d -empty >left_empty
+    [ ! -s left_empty ] || report "left empty: $(tr '\n' ' ' <left_empty)"
     find /dev/shm -type f -user "${user:-$(id -un)}" 2>/dev/null | grep -vxFf shm_before >left_shm || true
     [ ! -s left_shm ] || report "$(wc -l <left_shm) new files in /dev/shm"
     for _ in {1..10}; do # a process may still be about to end
         {
-            find tmp -mindepth 1
+            find tmp -mindepth 1 \( ! -type d -o ! -empty \)
             for process in /proc/[0-9]*; do
                 [[ $(readlink "$process/cwd") != "$work"* || ${process#/proc/} = "$$" ]] || tr '\0' ' ' <"$process/cmdline" | cut -c -200
             done
