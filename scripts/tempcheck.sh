@@ -200,6 +200,7 @@ check_remains() {
     local process
     find tmp -mindepth 1 -type d -empty >left_empty
     [ ! -s left_empty ] || report "left empty: $(tr '\n' ' ' <left_empty)"
+    trace_left left_empty
     find /dev/shm -type f -user "${user:-$(id -un)}" 2>/dev/null | grep -vxFf shm_before >left_shm || true
     [ ! -s left_shm ] || report "$(wc -l <left_shm) new files in /dev/shm"
     for _ in {1..10}; do # a process may still be about to end
@@ -215,8 +216,12 @@ check_remains() {
     report "tests have LEFT $(wc -l <left) files or processes"
     touch failed
     head -n 20 left
-    # The tests' logs name their socket directories, and what could not be removed.
-    sed -n 's/^tmp\/\([^/]*\).*/\1/p' left | sort -u | grep -rFf - tmp_check/log | cut -c -300 | head -n 20 || true
+    trace_left left
+}
+
+# The tests' logs name their socket directories, and what could not be removed.
+trace_left() {
+    sed -n 's/^tmp\/\([^/]*\).*/\1/p' "$1" | sort -u | grep -rFf - tmp_check/log | cut -c -300 | head -n 20 || true
 }
 
 # Prints the end of each failed test's log, and the errors in its servers' logs.
