@@ -5,10 +5,9 @@
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/memory/require.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
+#include "pg/server/require.h"
 
 using namespace randflake;
 

@@ -5,9 +5,8 @@
 #include "pg/generation/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/text.h"
-#include "pg/memory/require.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
+#include "pg/server/require.h"
 
 using randflake::Reservation;
 

@@ -4,8 +4,8 @@
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
 #include "pg/identifier/text.h"
-#include "pg/memory/require.h"
 #include "pg/secret/secret.h"
+#include "pg/server/require.h"
 
 using namespace randflake;
 

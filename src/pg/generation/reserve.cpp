@@ -5,11 +5,8 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
-#include "pg/memory/window_report.h"
 #include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
@@ -46,9 +43,9 @@ struct Numbers53 {
 
 // Returns the largest node id that this server may ever use. With leases this can be any node id.
 static uint64 last_node_id() {
-    if (shared->memory.leased)
+    if (shared_server->memory.leased)
         return UINT64_MAX;
-    const NodeRange all = shared->memory.ranges.All();
+    const NodeRange all = shared_server->memory.ranges.All();
     return uint64{all.first} + all.count - 1;
 }
 
@@ -68,15 +65,15 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     if (const Tick now = Numbers::Now(); now.count != cursor.tick.count)
         cursor = {now, 0};
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
-    const uint32 slots = Numbers::layout().Slots(shared->slot_count);
+    const uint32 slots = Numbers::layout().Slots(shared_slots->slot_count);
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
-        Reservation reservation = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
-                                          [] { return Numbers::Now(); });
+        Reservation reservation = Reserve(Numbers::layout(), slot.word, shared_slots->window,
+                                          wanted, [] { return Numbers::Now(); });
         if (reservation.outcome == Outcome::kReserved)
             Numbers::Count(slot, reservation);
         if (reservation.outcome == Outcome::kNoWord &&
-            LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared->window))
+            LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared_slots->window))
             reservation.outcome = Outcome::kNotInLayout;
         // All slots share a window and a clock, so another slot helps only if this one is used up.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
@@ -93,7 +90,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
 
 // Returns whether the clock is too far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
-    return shared->memory.ranges.count > 1 &&
+    return shared_server->memory.ranges.count > 1 &&
            ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
@@ -131,8 +128,8 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
     if (reservation.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == kSecondMs ? milliseconds_to_next_second()
                                                     : Min(Max(left, 1), layout.unit);
-        ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
-                                    event);
+        ConditionVariableTimedSleep(&shared_server->window_changed,
+                                    static_cast<long>(Min(most, next)), event);
         return;
     }
     CHECK_FOR_INTERRUPTS();
@@ -157,7 +154,7 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     const uint32 event = generate_event();
     const SteadyUs started_at = steady_microseconds();
     const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
-    shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
+    shared_slots->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         const Reservation reservation = attempt<Numbers>(choice, wanted);
         log_exhausted(Numbers::layout(), reservation);
@@ -198,15 +195,15 @@ Reservation reserve_53(uint32 wanted) {
 
 template <typename Numbers>
 static Reservation reserve_long(uint32* visited, uint32 wanted) {
-    const uint32 slots = Numbers::layout().Slots(shared->slot_count);
+    const uint32 slots = Numbers::layout().Slots(shared_slots->slot_count);
     Reservation reservation{};
     reservation.outcome = Outcome::kExhausted;
     while (*visited < slots) {
         const uint32 own = static_cast<uint32>(backend_number()) % slots;
         Slot& slot = Numbers::slot((own + (*visited)++) % slots);
         reservation = Reserve(
-            Numbers::layout(), slot.word, shared->window, wanted, [] { return Numbers::Now(); },
-            Share::kLongRun);
+            Numbers::layout(), slot.word, shared_slots->window, wanted,
+            [] { return Numbers::Now(); }, Share::kLongRun);
         if (reservation.outcome == Outcome::kReserved) {
             Numbers::Count(slot, reservation);
             if (NearsEnd(Numbers::layout(), reservation))
@@ -231,7 +228,7 @@ void wait_for_second_after(Second second) {
     const SteadyUs started_at = steady_microseconds();
     const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
     SteadyUs now = started_at;
-    shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
+    shared_slots->counters.waits.fetch_add(1, std::memory_order_relaxed);
     while (wall_clock_second() == second && now < give_up_at) {
         const long left = static_cast<long>(((give_up_at - now).count + 999) / 1000);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

@@ -3,21 +3,20 @@
 #include "pg/generation/reserve.h"
 
 #include "pg/base/clock.h"
-#include "pg/base/error_text.h"
 #include "pg/base/timestamp.h"
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
-#include "pg/memory/window_report.h"
-#include "pg/secret/secret.h"
-#include "pg/server/node_claim.h"
+#include "pg/lease/lease_look.h"
+#include "pg/lease/lease_report.h"
+#include "pg/rival/rival.h"
+#include "pg/server/require.h"
+#include "pg/server/window_report.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
 static int64 first_node_id() {
-    return shared->memory.leased ? lease_report().open.nodes.first
-                                 : int64{shared->memory.ranges.At(window_report().range).first};
+    return shared_server->memory.leased
+               ? lease_report().open.nodes.first
+               : int64{shared_server->memory.ranges.At(window_report().range).first};
 }
 
 static ErrorText without_window_error() {
@@ -27,7 +26,8 @@ static ErrorText without_window_error() {
                      setting_snowflake_layout),
             psprintf("The epoch is %s.",
                      timestamptz_to_str(timestamp_of(snowflake_layout.TickStart(0)))),
-            shared->memory.leased ? "Wait for the next lease of node ids." : "Restart the server."};
+            shared_server->memory.leased ? "Wait for the next lease of node ids."
+                                         : "Restart the server."};
 }
 
 static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool early) {
@@ -53,13 +53,6 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// Returns an empty text if this server's clock is near enough to the coordinator's. Otherwise
-// returns the text `before`, followed by a sentence that states the difference.
-static const char* wrong_clock(const LeaseReport& report, const char* before) {
-    const char* by = lease_clock_text(report);
-    return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
-}
-
 // Returns the error for a clock that shows `now`, which is before `used`. `what` names the source
 // of `used`, such as "the last identifier".
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
@@ -76,106 +69,13 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
                  waits ? psprintf(" No range of node ids may be used before %s.",
                                   second_text(report.trouble.second))
                        : "",
-                 wrong_clock(lease_report(), " ")),
-        shared->memory.leased
+                 lease_wrong_clock(lease_report(), " ")),
+        shared_server->memory.leased
             ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
               "future before, restart the server: it leases other node ids."
             : "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
               "future before, raise \"randflake.spare_node_ranges\", or set "
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
-}
-
-// Returns why the worker has no lease. All roles see this text, so it never quotes the coordinator.
-static const char* lease_failure_text(const LeaseReport& report) {
-    const char* since = pstrdup(timestamptz_to_str(report.problem_since));
-    switch (report.problem) {
-        case LeaseProblem::kNone:
-            break;
-        case LeaseProblem::kSettings:
-            return psprintf("The settings have not allowed a request to the coordinator since %s.",
-                            since);
-        case LeaseProblem::kNotAsked:
-            return psprintf("The server has been unable to ask the coordinator since %s.", since);
-        case LeaseProblem::kNoAnswer:
-            return psprintf("The coordinator has not answered since %s.", since);
-        case LeaseProblem::kRefused:
-            return psprintf("The coordinator has refused since %s.", since);
-        case LeaseProblem::kSecrets:
-            return psprintf("The coordinator has not agreed about this server's secrets since %s.",
-                            since);
-        case LeaseProblem::kUnusable:
-            return psprintf("The coordinator has given no usable answer since %s.", since);
-        case LeaseProblem::kClocks:
-            return psprintf(
-                "The clocks of this server and of the coordinator have differed since "
-                "%s.",
-                since);
-        case LeaseProblem::kUsed:
-            return psprintf(
-                "The node ids that the coordinator leases were used by this server "
-                "itself, by a clock that was ahead; it has asked for others since %s.",
-                since);
-    }
-    return "The coordinator has not answered yet.";
-}
-
-// Returns why the worker has no lease, or by how much the clock is wrong, or both.
-static const char* lease_problem_text(const LeaseReport& report) {
-    const char* wrong = wrong_clock(report, " ");
-    const bool all =
-        report.problem == LeaseProblem::kNone || report.problem == LeaseProblem::kClocks;
-    return all && wrong[0] != '\0' ? wrong + 1
-                                   : psprintf("%s%s", lease_failure_text(report), wrong);
-}
-
-// Returns the problem. If the coordinator grants no lease before a future time, adds this time.
-static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
-    const char* text = lease_problem_text(report);
-    const Second second = FromUnix(report.not_before);
-    return second > clock
-               ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
-               : text;
-}
-
-// Returns a remedy and the place of the full message. `usual` is the remedy for most problems.
-static const char* lease_hint(const LeaseReport& report, const char* usual) {
-    return psprintf(
-        "%sSee the view \"randflake_status\" or the server log for the full error message.",
-        report.problem == LeaseProblem::kSecrets
-            ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
-              "randflake_reload_secret(). "
-        : report.problem == LeaseProblem::kClocks || lease_clock_wrong(report)
-            ? "Set the clock that is wrong, this server's or the coordinator's. "
-            : usual);
-}
-
-static ErrorText no_lease_error(Second clock) {
-    const LeaseReport report = lease_report();
-    const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
-    const char* now = second_text(clock);
-    const char* problem = lease_problem_detail(report, clock);
-    if (lease.id == 0)
-        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
-                problem, lease_hint(report, "")};
-    if (clock < lease.start)
-        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
-                psprintf("It begins at %s, the clock shows %s.%s", second_text(lease.start), now,
-                         wrong_clock(report, " ")),
-                "Set the clock that is wrong, this server's or the coordinator's."};
-    const char* ended =
-        psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
-    return {
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
-        report.problem == LeaseProblem::kNone && !lease_clock_wrong(report)
-            ? ended
-            : psprintf("%s %s", ended, problem),
-        lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
-}
-
-static bool lease_in_force(Second clock) {
-    const LeaseReport report = lease_report();
-    return report.open.id != 0 && clock >= report.open.start &&
-           clock < lease_window(report, {report.open.start, report.open.start}).end;
 }
 
 static ErrorText file_failed_error(const WindowReport& report) {
@@ -208,42 +108,6 @@ static ErrorText not_yet_error(const WindowReport& report, Second now) {
             "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
-static ErrorText not_looked_error() {
-    const LookReport look = look_report();
-    const char* database = OidIsValid(look.database) ? get_database_name(look.database) : nullptr;
-    return {
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "it is not known yet whether a coordinator has leased node ids of this server",
-        look.launcher == nullptr  ? "The worker that looks for one has not started."
-        : look.failure[0] == '\0' ? "The server is looking into its databases for one."
-        : database == nullptr
-            ? psprintf("The server could not look into its databases for one: %s.", look.failure)
-            : psprintf("The server could not look into database \"%s\" for one: %s.", database,
-                       look.failure),
-        !IsUnderPostmaster
-            ? "Single-user mode has no workers: start the server with its postmaster."
-        : look.launcher == nullptr
-            ? "If it does not start in a moment, raise \"max_worker_processes\" and restart the "
-              "server."
-        : look.failure[0] != '\0'
-            ? "The server looks again every second. Let it read the database and the tables of "
-              "its extension \"randflake_coordinator\"."
-            : "Try again in a moment, or raise \"randflake.max_wait\"."};
-}
-
-static ErrorText leased_error(const WindowReport& report) {
-    const Oid oid = look_report().coordinator[report.range];
-    const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
-    const NodeRange nodes = shared->memory.ranges.At(report.range);
-    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            psprintf("node ids %u to %u may be leased to another server", nodes.first,
-                     nodes.first + nodes.count - 1),
-            psprintf("The coordinator in database \"%s\" may have leased them until %s.",
-                     database != nullptr ? database : "", second_text(report.trouble.second)),
-            "Try again at that time, or set \"randflake.node_id\" to node ids that no other server "
-            "uses and that are not in the coordinator's pool, and restart the server."};
-}
-
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
     switch (report.trouble.problem) {
@@ -260,7 +124,7 @@ static ErrorText no_window_error(Second now) {
         case WindowProblem::kNotLooked:
             return not_looked_error();
         case WindowProblem::kLeased:
-            return leased_error(report);
+            return leased_error(report.range, report.trouble.second);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -272,7 +136,7 @@ static ErrorText no_window_error(Second now) {
 }
 
 static const char* capacity_text(const Layout& layout) {
-    const uint32 nodes = shared->slot_count;
+    const uint32 nodes = shared_slots->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
     const auto numbers =
         static_cast<unsigned long long>(nodes * (layout.max_sequence() + 1) -
@@ -298,7 +162,7 @@ void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
     if (last.outcome != Outcome::kExhausted || layout.unit != kSecondMs)
         return;
-    std::atomic<int64>& logged_at = shared->counters.exhaustion_logged_at;
+    std::atomic<int64>& logged_at = shared_slots->counters.exhaustion_logged_at;
     const int64 now = layout.SecondOf(static_cast<uint64>(last.now.count)).count;
     int64 before = logged_at.load(std::memory_order_relaxed);
     if (static_cast<uint64>(now - before) < kInterval ||
@@ -332,7 +196,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
-            if (shared->memory.leased && !lease_in_force(now))
+            if (shared_server->memory.leased && !lease_in_force(now))
                 return no_lease_error(now);
             const Second first = layout.SecondOf(layout.FirstTick(last.window.start));
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
@@ -341,14 +205,14 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
                 // The call saw node ids above the limit. The server has changed them meanwhile.
-                return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
+                return shared_server->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             // With kFileFailed or kSecrets, the server issues nothing even if it gets a lease.
-            if (shared->memory.leased && !lease_in_force(now) &&
+            if (shared_server->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
                 return no_lease_error(now);
@@ -365,31 +229,15 @@ void raise_unavailable(const Layout& layout, const Reservation& last) {
 
 static Second reached_by_all_slots() {
     uint64 least = kRandflake.max_timestamp();
-    for (uint32 i = 0; i < shared->slot_count; i++)
+    for (uint32 i = 0; i < shared_slots->slot_count; i++)
         least = Min(least, kRandflake.Unpack(randflake_slot(i).word.load()).timestamp);
     return kRandflake.SecondOf(least);
-}
-
-// The worker may fail to get the next lease while the present lease is still open. While a lock is
-// missing, the server still makes identifiers, so postgres_exporter.yml counts no problem.
-static ErrorText lease_problem_error(Second now, const Window& in_force) {
-    const LeaseReport report = lease_report();
-    const Window window = lease_window(report, in_force);
-    if (window.closed() || now < window.start || now >= window.end)
-        return no_lease_error(now);
-    const char* wrong = wrong_clock(report, "");
-    if (wrong[0] != '\0')
-        return {0, "the clocks of this server and of the coordinator differ", wrong, nullptr};
-    if (report.problem == LeaseProblem::kNone)
-        return lease_unlocked();
-    return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
-            lease_problem_text(report), nullptr};
 }
 
 // docs/monitoring/postgres_exporter.yml counts neither this message nor the one about differing
 // clocks as a problem, because the server still makes identifiers.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
-    const NodeRanges& ranges = shared->memory.ranges;
+    const NodeRanges& ranges = shared_server->memory.ranges;
     Second last = now;
     for (uint32 i = 0; i < ranges.count; i++)
         if (i != report.range)
@@ -400,20 +248,6 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         0, "a spare range of node ids is in use",
         psprintf("The clock was set back, and may have been ahead up to %s.", second_text(last)),
         nullptr};
-}
-
-// postgres_exporter.yml does not count this as a problem, because both servers make identifiers.
-static ErrorText rival_error() {
-    const RivalReport& rivals = shared->rivals;
-    const pid_t pid = node_claim_rival();
-    const char* detail = pid != 0             ? psprintf(kRivalOnMachine, static_cast<int>(pid))
-                         : rivals.is_upstream ? kRivalUpstream
-                         : rivals.in_registry ? kRivalInRegistry
-                         : rivals.leased      ? kRivalLeased
-                                              : nullptr;
-    if (detail == nullptr)
-        return {};
-    return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
 // The server still makes identifiers, so postgres_exporter.yml counts no problem.
@@ -436,7 +270,7 @@ static ErrorText static_problem_error(Second now, const Window& window) {
     if (window.closed() && report.trouble.problem == WindowProblem::kNotLooked)
         return not_looked_error();
     if (report.trouble.problem == WindowProblem::kLeased && report.trouble.second > now)
-        return leased_error(report);
+        return leased_error(report.range, report.trouble.second);
     if (window.closed() && report.trouble.problem == WindowProblem::kNoRange &&
         report.trouble.second > now)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
@@ -447,9 +281,7 @@ static ErrorText static_problem_error(Second now, const Window& window) {
     if (const ErrorText copy = copy_error(); copy.message != nullptr)
         return copy;
     const ErrorText spare = spare_range_error(report, now);
-    return spare.message != nullptr || node_claim_failure() == nullptr
-               ? spare
-               : ErrorText{0, kRivalUnseen, node_claim_failure(), nullptr};
+    return spare.message != nullptr ? spare : rival_unseen_error();
 }
 
 static ErrorText problem_error() {
@@ -466,12 +298,12 @@ static ErrorText problem_error() {
     else if (report.trouble.problem == WindowProblem::kSecrets)
         return secrets_refused_error(report.trouble.second);
 
-    const Window window = Window::FromWord(shared->window.load());
+    const Window window = Window::FromWord(shared_slots->window.load());
     const Second used = reached_by_all_slots();
     if (!window.closed() && used >= window.start && used > now + 1)
         return clock_behind_error(now, used, "the last identifier");
-    const ErrorText error = shared->memory.leased ? lease_problem_error(now, window)
-                                                  : static_problem_error(now, window);
+    const ErrorText error = shared_server->memory.leased ? lease_problem_error(now, window)
+                                                         : static_problem_error(now, window);
     if (const ErrorText* next = next_start_error(); next != nullptr && error.message == nullptr)
         return {next->sqlstate,
                 psprintf("the next start of the server will fail: %s", next->message), next->detail,

@@ -11,8 +11,7 @@
 #include "pg/generation/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/require.h"
-#include "pg/memory/shmem.h"
+#include "pg/server/require.h"
 
 using namespace randflake;
 

@@ -6,9 +6,8 @@
 #include "pg/base/timestamp.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/identifier/text.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/server/require.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
@@ -148,9 +147,9 @@ Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     require_columns(result->setDesc, kLayoutColumns);
-    bool named_one = shared == nullptr;
+    bool named_one = !is_preloaded();
     for (const NamedLayout& named : kNamedLayouts) {
-        const bool current = shared != nullptr && named.layout == snowflake_layout;
+        const bool current = is_preloaded() && named.layout == snowflake_layout;
         named_one |= current;
         put_layout(result, named.name, named.layout, current);
     }

@@ -64,6 +64,7 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
 }
 
 void copy_init() {
+    load_init();
     previous_process_utility = ProcessUtility_hook;
     ProcessUtility_hook = on_process_utility;
 }

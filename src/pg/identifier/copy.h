@@ -6,7 +6,7 @@
 
 #include "pg/base/sql_function.h"
 
-// Installs the hook that tracks utility statements. _PG_init calls this.
+// Installs the hooks that track utility statements and loads. _PG_init calls this.
 void copy_init();
 
 // Raises an ERROR unless the current role may execute the function whose twin was called.

@@ -22,9 +22,9 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/lease/lease_request.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 #include "pg/window/run_marker.h"
 
 using namespace randflake;
@@ -307,11 +307,12 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     Parameters parameters{};
     if (request.statement == kWhichServer)
         parse_upstream(&parameters);
-    else if (!parse_coordinator(shared->memory.leased ? setting_coordinator : setting_registry,
-                                &parameters))
+    else if (!parse_coordinator(
+                 shared_server->memory.leased ? setting_coordinator : setting_registry,
+                 &parameters))
         return failed(LeaseProblem::kSettings,
                       psprintf("\"randflake.%s\" is not a valid connection string",
-                               shared->memory.leased ? "coordinator" : "registry"));
+                               shared_server->memory.leased ? "coordinator" : "registry"));
     const int pipe_end = start_asking(parameters, request, timeout);
     if (pipe_end < 0)
         return failed(LeaseProblem::kNotAsked,

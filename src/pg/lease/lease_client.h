@@ -6,8 +6,8 @@
 
 #include "core/lease/lease_holder.h"
 #include "core/secret/secret_records.h"
+#include "pg/lease/lease_report.h"
 #include "pg/lease/lease_request.h"
-#include "pg/memory/lease_report.h"
 
 struct LeaseResult {
     randflake::LeaseReply reply;

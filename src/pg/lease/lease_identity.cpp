@@ -2,8 +2,8 @@
 
 #include "pg/base/sql_function.h"
 #include "pg/lease/lease_look.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/server/require.h"
+#include "pg/settings/settings.h"
 #include "pg/window/file_identity.h"
 
 // True if this transaction asked for the identity. Each transaction that changes leases does.
@@ -64,7 +64,7 @@ char* coordinator_identity() {
 // Returns (first_node_id integer, node_count integer); nulls without static node ids.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
-    const bool none = shared == nullptr || setting_node_id < 0;
+    const bool none = !is_preloaded() || setting_node_id < 0;
     Datum values[] = {Int32GetDatum(setting_node_id), Int32GetDatum(static_node_count())};
     bool nulls[] = {none, none};
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(

@@ -18,13 +18,14 @@
 #include <initializer_list>
 #include <utility>
 
+#include "core/lease/pool_look.h"
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
+#include "pg/base/shared_memory.h"
 #include "pg/base/timestamp.h"
 #include "pg/base/worker.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
@@ -39,11 +40,33 @@ static constexpr int kRestarts = 1;
 static constexpr Ms kAgain = 1000;
 static constexpr char kLockTimeout[] = "3s";
 
-static LookReport* report() {
-    return &shared->look;
-}
-
 namespace {
+// Reports the look in shared memory. It is zero before the first look.
+struct LookReport {
+    Latch* launcher;  // null: the launcher has not started
+    bool wanted;      // a process waits for a look
+
+    // The launcher gives each question a number. Workers answer only the newest question.
+    uint32 question;
+    bool answered;
+    Second free_at[kMaxRanges];
+
+    // Only the launcher reads and writes these fields. They outlive the launcher's process.
+    Oid asked;        // the database of the newest question, until its answer was read; 0: none
+    bool own_turn;    // the next process of the launcher answers the question itself
+    Oid last_looked;  // this look knows all databases up to this one
+    Second all_free_at[kMaxRanges];
+    Oid latest[kMaxRanges];  // becomes `coordinator`
+
+    // Messages name these databases. coordinator[i] is the database whose lease of range i ends
+    // last. The last search that failed was in `database`.
+    Oid coordinator[kMaxRanges];
+    Oid database;
+    uint32 failed;      // the number of the failed question
+    char failure[200];  // empty: no failure
+    bool to_log;        // the failure differs from the one before
+};
+
 struct Extension {
     Oid oid;
     Oid schema;
@@ -118,6 +141,19 @@ private:
 };
 }  // namespace
 
+static Guarded<LookReport>* shared_look;
+
+static void init() {
+    shared_look->Init();
+}
+
+const SharedPart look_part = kSharedPart<Guarded<LookReport>, shared_look, init>;
+
+// Reads and writes the launcher's own fields.
+static LookReport* report() {
+    return &shared_look->value;
+}
+
 static Extension find_extension() {
     Extension found{};
     Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
@@ -127,10 +163,10 @@ static Extension find_extension() {
         const auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row));
         if (strcmp(NameStr(form->extname), "randflake_coordinator") == 0)
             found = {form->oid, form->extnamespace,
-                     TransactionIdIsValid(shared->first_xid) &&
+                     TransactionIdIsValid(shared_server->first_xid) &&
                          !HeapTupleHeaderXminFrozen(row->t_data) &&
                          TransactionIdFollowsOrEquals(HeapTupleHeaderGetRawXmin(row->t_data),
-                                                      shared->first_xid)};
+                                                      shared_server->first_xid)};
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
@@ -217,6 +253,18 @@ static pg_noinline void look_at_database(PoolLook* look) {
     CommitTransactionCommand();
 }
 
+// Records the failure of this question (an empty text for success), unless a later question exists.
+static void record_failure(uint32 question, const char* failure, Oid database) {
+    shared_look->Update([=](LookReport* report) {
+        if (question != report->question)
+            return;
+        report->to_log = database != report->database || strcmp(failure, report->failure) != 0;
+        report->database = database;
+        report->failed = question;
+        strlcpy(report->failure, failure, sizeof report->failure);
+    });
+}
+
 // Looks into this database, records the answer to this question, and exits with this status.
 [[noreturn]] static void answer(Oid database, uint32 question, int status) {
     // These values override the settings of the database.
@@ -227,7 +275,7 @@ static pg_noinline void look_at_database(PoolLook* look) {
         if (GetConfigOption(name, true, false) != nullptr)
             SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
     BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
-    PoolLook look{shared->memory.ranges, {}};
+    PoolLook look{shared_server->memory.ranges, {}};
     PG_TRY();
     { look_at_database(&look); }
     PG_CATCH();
@@ -238,16 +286,16 @@ static pg_noinline void look_at_database(PoolLook* look) {
         for (char* at = error->message; *at != '\0'; at++)
             if (IS_HIGHBIT_SET(*at))
                 *at = '?';
-        look_record_failure(question, error->message, database);
+        record_failure(question, error->message, database);
         proc_exit(status);
     }
     PG_END_TRY();
-    SpinLockAcquire(&report()->mutex);
-    if (question == report()->question) {
-        memcpy(report()->free_at, look.free_at, sizeof look.free_at);
-        report()->answered = true;
-    }
-    SpinLockRelease(&report()->mutex);
+    shared_look->Update([&look, question](LookReport* report) {
+        if (question == report->question) {
+            memcpy(report->free_at, look.free_at, sizeof look.free_at);
+            report->answered = true;
+        }
+    });
     proc_exit(status);
 }
 
@@ -336,26 +384,26 @@ static void start_worker(Oid database) {
 // Returns whether the report has the answer for this database. If not, the report may contain a
 // failure. A former life of this launcher may have asked and looked.
 static bool ask(Oid database) {
-    SpinLockAcquire(&report()->mutex);
     const bool asked = report()->asked == database;
-    if (!asked) {
-        report()->question++;
-        report()->answered = false;
-    }
-    report()->asked = database;
+    shared_look->Update([=](LookReport* report) {
+        if (!asked) {
+            report->question++;
+            report->answered = false;
+        }
+        report->asked = database;
+    });
     const uint32 question = report()->question;
-    SpinLockRelease(&report()->mutex);
     if (!asked)
         start_worker(database);
     report()->asked = InvalidOid;
-    const LookReport after = look_report();
+    const LookReport after = shared_look->Copy();
     if (!after.answered && after.failed != question)
-        look_record_failure(question, "it cannot be connected to, see the server log", database);
+        record_failure(question, "it cannot be connected to, see the server log", database);
     return after.answered;
 }
 
 static void log_failure(const char* database) {
-    const LookReport now = look_report();
+    const LookReport now = shared_look->Copy();
     if (!now.to_log)
         return;
     ereport(
@@ -367,13 +415,13 @@ static void log_failure(const char* database) {
 
 // Adds the answer for this database to what is known.
 static void add_answer(const Database& database) {
-    const LookReport answer = look_report();
+    const LookReport answer = shared_look->Copy();
     for (uint32 i = 0; i < kMaxRanges; i++) {
         if (answer.free_at[i] <= answer.all_free_at[i])
             continue;
         report()->all_free_at[i] = answer.free_at[i];
         report()->latest[i] = database.oid;
-        const NodeRange nodes = shared->memory.ranges.At(i);
+        const NodeRange nodes = shared_server->memory.ranges.At(i);
         if (answer.free_at[i] > wall_clock_second())
             ereport(LOG, (errmsg("node ids %u to %u may be leased to another server", nodes.first,
                                  nodes.first + nodes.count - 1),
@@ -407,12 +455,12 @@ static bool look_at_all(MemoryContext context) {
             return false;
         }
     }
-    look_record_failure(look_report().question, "", InvalidOid);
-    SpinLockAcquire(&report()->mutex);
-    memcpy(report()->coordinator, report()->latest, sizeof report()->coordinator);
-    SpinLockRelease(&report()->mutex);
+    record_failure(shared_look->Copy().question, "", InvalidOid);
+    shared_look->Update([](LookReport* report) {
+        memcpy(report->coordinator, report->latest, sizeof report->coordinator);
+    });
     server.Looked(report()->all_free_at);
-    ConditionVariableBroadcast(&shared->window_changed);
+    ConditionVariableBroadcast(&shared_server->window_changed);
     elog(DEBUG1, "looked for coordinators in %d databases in %lld ms", list_length(databases),
          static_cast<long long>((steady_clock() - began).count));
     return true;
@@ -435,11 +483,9 @@ void randflake_look_main(Datum) {
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     MemoryContext context =
         AllocSetContextCreate(TopMemoryContext, "randflake look", ALLOCSET_SMALL_SIZES);
-    SpinLockAcquire(&report()->mutex);
-    report()->launcher = MyLatch;
-    SpinLockRelease(&report()->mutex);
+    shared_look->Update([](LookReport* report) { report->launcher = MyLatch; });
     for (;;) {
-        while (!look_report().wanted)
+        while (!shared_look->Copy().wanted)
             pause_for(-1);
         while (!look_at_all(context)) {
             begin_look();
@@ -447,9 +493,53 @@ void randflake_look_main(Datum) {
             MemoryContextReset(context);
         }
         begin_look();
-        SpinLockAcquire(&report()->mutex);
-        report()->wanted = false;
-        SpinLockRelease(&report()->mutex);
+        shared_look->Update([](LookReport* report) { report->wanted = false; });
         MemoryContextReset(context);
     }
+}
+
+void ServerEnvironment::Look() {
+    Latch* launcher = nullptr;
+    shared_look->Update([&launcher](LookReport* report) {
+        launcher = report->wanted ? nullptr : report->launcher;
+        report->wanted = true;
+    });
+    if (launcher != nullptr)
+        SetLatch(launcher);
+}
+
+ErrorText not_looked_error() {
+    const LookReport look = shared_look->Copy();
+    const char* database = OidIsValid(look.database) ? get_database_name(look.database) : nullptr;
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "it is not known yet whether a coordinator has leased node ids of this server",
+        look.launcher == nullptr  ? "The worker that looks for one has not started."
+        : look.failure[0] == '\0' ? "The server is looking into its databases for one."
+        : database == nullptr
+            ? psprintf("The server could not look into its databases for one: %s.", look.failure)
+            : psprintf("The server could not look into database \"%s\" for one: %s.", database,
+                       look.failure),
+        !IsUnderPostmaster
+            ? "Single-user mode has no workers: start the server with its postmaster."
+        : look.launcher == nullptr
+            ? "If it does not start in a moment, raise \"max_worker_processes\" and restart the "
+              "server."
+        : look.failure[0] != '\0'
+            ? "The server looks again every second. Let it read the database and the tables of "
+              "its extension \"randflake_coordinator\"."
+            : "Try again in a moment, or raise \"randflake.max_wait\"."};
+}
+
+ErrorText leased_error(uint32 range, Second until) {
+    const Oid oid = shared_look->Copy().coordinator[range];
+    const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
+    const NodeRange nodes = shared_server->memory.ranges.At(range);
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("node ids %u to %u may be leased to another server", nodes.first,
+                     nodes.first + nodes.count - 1),
+            psprintf("The coordinator in database \"%s\" may have leased them until %s.",
+                     database != nullptr ? database : "", second_text(until)),
+            "Try again at that time, or set \"randflake.node_id\" to node ids that no other server "
+            "uses and that are not in the coordinator's pool, and restart the server."};
 }

@@ -5,7 +5,7 @@
 #include "pg/base/pg.h"
 
 #include "core/lease/lease_answer.h"
-#include "pg/memory/lease_report.h"
+#include "pg/lease/lease_report.h"
 
 inline constexpr int kLeaseParameters = 7;
 

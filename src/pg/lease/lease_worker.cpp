@@ -2,18 +2,15 @@
 // core/lease/lease_holder.h and core/server/server.h. At shutdown it seals the window, and gives
 // its leases back if the coordinator answers.
 
-#include "pg/lease/lease_worker.h"
-
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/timestamp.h"
 #include "pg/base/worker.h"
 #include "pg/lease/lease_client.h"
-#include "pg/memory/lease_report.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/lease/lease_look.h"
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
@@ -28,7 +25,9 @@ static LeaseHolder leases() {
     return server.Leases();
 }
 
-void lease_register_worker() {
+void lease_register_workers() {
+    if (setting_coordinator[0] == '\0')
+        return look_register_worker();
     // A standby starts the worker only at its promotion.
     BackgroundWorker worker =
         background_worker("randflake_lease_main", "randflake lease worker", 1);
@@ -78,7 +77,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
         return;
     lease_record_clock(clock);
     const Lease granted = leases().newest();
-    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
+    shared_slots->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (outcome == LeaseOutcome::kGood)
         return record(LeaseProblem::kNone, "");
     char message[sizeof logged_error];
@@ -216,7 +215,7 @@ static void give_used_back(Second used_until) {
     char why[128];
     snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
              static_cast<long long>(next.nodes.first),
-             static_cast<long long>(next.nodes.first + shared->slot_count - 1),
+             static_cast<long long>(next.nodes.first + shared_slots->slot_count - 1),
              second_text(used_until));
     release_lease(server.DropNext(), steady_clock() + kReleaseTimeout);
     (void)server.Answered({});
@@ -242,7 +241,7 @@ static bool open_or_drop_next() {
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.nodes.first),
-                         static_cast<long long>(opened.nodes.first + shared->slot_count - 1)),
+                         static_cast<long long>(opened.nodes.first + shared_slots->slot_count - 1)),
                   errdetail("Lease %lld, from %s.", static_cast<long long>(opened.id),
                             second_text(opened.start))));
     return false;
@@ -264,7 +263,7 @@ void randflake_lease_main(Datum) {
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
-    shared->lease_worker_pid = MyProcPid;
+    lease_worker_started();
     SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
         CHECK_FOR_INTERRUPTS();  // answers barriers of other backends
@@ -275,7 +274,7 @@ void randflake_lease_main(Datum) {
         }
         // Reports new secrets to the coordinator at once, so that problems appear early.
         if (steady_clock() >= request_at_ms ||
-            shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
+            shared_server->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
             renew_or_acquire();
             MemoryContextReset(per_action);

@@ -1,25 +1,17 @@
 // Initializes the library. With shared_preload_libraries, the following happens:
 //   1. _PG_init defines and checks settings and sets hooks.
 //   2. The shmem_request hook asks for shared memory.
-//   3. The shmem_startup hook maps shared memory. Each subsystem initializes its part once.
+//   3. The shmem_startup hook maps shared memory. Each subject initializes its part once.
 // Without preloading, _PG_init does nothing. Functions that need shared memory raise an error.
 
-#include "pg/base/pg.h"
-
 #include "pg/base/compat.h"
+#include "pg/base/shared_memory.h"
 #include "pg/identifier/copy.h"
-#include "pg/identifier/load.h"
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/identifier/vector_path.h"
-#include "pg/lease/lease_look.h"
-#include "pg/lease/lease_worker.h"
-#include "pg/lease/rival_worker.h"
-#include "pg/memory/counters.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/lease/lease_report.h"
+#include "pg/rival/rival.h"
 #include "pg/secret/secret.h"
-#include "pg/server/environment.h"
+#include "pg/server/require.h"
+#include "pg/settings/settings.h"
 #include "pg/type/type.h"
 
 extern "C" {
@@ -33,21 +25,7 @@ static shmem_startup_hook_type previous_shmem_startup;
 static void on_shmem_request() {
     if (previous_shmem_request != nullptr)
         previous_shmem_request();
-    shmem_request();
-}
-
-// The exit status is 0 only at a clean stop, not after a crash of the server or a backend.
-static void on_exit(int status, Datum) {
-    if (status == 0)
-        server_stop();
-    else
-        secret_keep_added();
-}
-
-static void log_missing_setting() {
-    if (const ErrorText* missing = missing_setting())
-        ereport(LOG, (errmsg("randflake cannot generate identifiers: %s", missing->message),
-                      errhint("%s", missing->hint)));
+    shared_memory_request();
 }
 
 // For each major version, kClosedIn lists the first minor release that fixes CVE-2026-6460.
@@ -69,18 +47,9 @@ static void on_shmem_startup() {
         previous_shmem_startup();
 
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    if (shmem_attach()) {
-        secret_init_shared();
-        server_init_shared();
-        counters_reset();
-        log_missing_setting();
-        log_nodes53();
-    }
+    if (shared_memory_attach())
+        log_requirements();
     LWLockRelease(AddinShmemInitLock);
-
-    // The postmaster calls on_exit after its children have exited, even after a crash of a backend.
-    if (!IsUnderPostmaster)
-        on_shmem_exit(on_exit, 0);
 }
 
 void _PG_init(void) {
@@ -88,21 +57,14 @@ void _PG_init(void) {
         return;
     warn_of_old_minor_release();
     settings_define();
-    snowflake_layout_define_setting();
     secret_define_settings();
-    vector_path_define_setting();
-    load_define_setting();
     rival_define_setting();
     MarkGUCPrefixReserved("randflake");
     settings_check();
     secret_load();
-    vector_path_choose();
-    if (setting_coordinator[0] != '\0')
-        lease_register_worker();
-    look_register_worker();
+    lease_register_workers();
     rival_register_worker();
     copy_init();
-    load_init();
     type_default_init();
 
     previous_shmem_request = shmem_request_hook;

@@ -5,11 +5,10 @@
 #include "pg/base/timestamp.h"
 #include "pg/generation/reserve.h"
 #include "pg/identifier/vector_path.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/lease/lease_report.h"
 #include "pg/secret/secret.h"
-#include "pg/server/environment.h"
+#include "pg/server/require.h"
+#include "pg/server/window_report.h"
 
 using namespace randflake;
 
@@ -58,7 +57,7 @@ static Datum interval_datum(int64 milliseconds) {
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
-        static_cast<double>(shared->slot_count * (kRandflake.max_sequence() + uint64{1}));
+        static_cast<double>(shared_slots->slot_count * (kRandflake.max_sequence() + uint64{1}));
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
 }
 
@@ -80,7 +79,7 @@ static Datum lease_error_datum(char* text) {
 static int32 spare_ranges_left(const WindowReport& report) {
     const Second now = wall_clock_second();
     int32 left = 0;
-    for (uint32 i = 0; i < shared->memory.ranges.count; i++)
+    for (uint32 i = 0; i < shared_server->memory.ranges.count; i++)
         left += i != report.range && report.opens_at[i] <= now;
     return left;
 }
@@ -88,26 +87,26 @@ static int32 spare_ranges_left(const WindowReport& report) {
 SQL_FUNCTION(randflake_status);
 Datum randflake_status(PG_FUNCTION_ARGS) {
     require_preload();
-    const Counters& counters = shared->counters;
+    const Counters& counters = shared_slots->counters;
     LeaseReport lease = lease_report();
-    const Window window = lease_window(lease, Window::FromWord(shared->window.load()));
+    const Window window = lease_window(lease, Window::FromWord(shared_slots->window.load()));
     const Lease& open = lease.open;
     const bool has_secret = secret_ring().count() > 0;
     const int64 lease_id = open.id != 0 ? open.id : lease.next.id;
     const WindowReport report = window_report();
     TimestampTz copy_found_at;
     (void)window_of_copy(&copy_found_at);
-    const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.nodes.first : -1)
-                             : setting_node_id < 0
+    const int64 first_node = shared_server->memory.leased ? (open.id != 0 ? open.nodes.first : -1)
+                             : !has_node_id()
                                  ? -1
-                                 : int64{shared->memory.ranges.At(report.range).first};
+                                 : int64{shared_server->memory.ranges.At(report.range).first};
 
     Row row{};
     const char* problem = generator_problem();
-    row.Add(text_datum(shared->memory.leased ? "leased" : "static"));
+    row.Add(text_datum(shared_server->memory.leased ? "leased" : "static"));
     row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
     row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
-    row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
+    row.Add(Int32GetDatum(static_cast<int32>(shared_slots->slot_count)));
     row.Add(Int64GetDatum(ids_per_second()));
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
@@ -125,8 +124,8 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));
     row.Add(text_datum(vector_path_name()));
-    row.AddUnless(shared->memory.leased, Int32GetDatum(static_cast<int32>(report.range)));
-    row.AddUnless(shared->memory.leased, Int32GetDatum(spare_ranges_left(report)));
+    row.AddUnless(shared_server->memory.leased, Int32GetDatum(static_cast<int32>(report.range)));
+    row.AddUnless(shared_server->memory.leased, Int32GetDatum(spare_ranges_left(report)));
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
         result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));
 }
@@ -137,10 +136,10 @@ Datum randflake_slots(PG_FUNCTION_ARGS) {
     require_preload();
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    const Window window = Window::FromWord(shared->window.load());
+    const Window window = Window::FromWord(shared_slots->window.load());
     if (window.closed())
         return Datum{0};
-    for (uint32 i = 0; i < shared->slot_count; i++) {
+    for (uint32 i = 0; i < shared_slots->slot_count; i++) {
         const Slot& slot = randflake_slot(i);
         const Fields fields = kRandflake.Unpack(slot.word.load());
         const bool unused = kRandflake.Before(fields.timestamp, window.start);
@@ -159,23 +158,5 @@ SQL_FUNCTION(randflake_status_reset);
 Datum randflake_status_reset([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_preload();
     counters_reset();
-    PG_RETURN_VOID();
-}
-
-SQL_FUNCTION(randflake_acknowledge_copy);
-Datum randflake_acknowledge_copy([[maybe_unused]] PG_FUNCTION_ARGS) {
-    require_preload();
-    if (RecoveryInProgress())
-        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-                        errmsg("cannot acknowledge a copy during recovery"),
-                        errhint("Run randflake_acknowledge_copy() again once this server was "
-                                "promoted.")));
-    if (!server.AcknowledgeCopy())
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not write down that the copy was acknowledged"),
-                        errdetail("The server log has the reason."),
-                        errhint("Run randflake_acknowledge_copy() again when the data directory "
-                                "can be written.")));
-    window_record_acknowledged();
     PG_RETURN_VOID();
 }

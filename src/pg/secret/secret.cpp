@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "pg/base/compat.h"
+#include "pg/base/shared_memory.h"
 #include "pg/base/timestamp.h"
-#include "pg/memory/shmem.h"
 
 using namespace randflake;
 
@@ -254,7 +254,7 @@ SecretRecords secret_records() {
     const SecretRing ring = secret_ring();
     SecretList list{};
     for (int i = 0; i < ring.count(); i++)
-        list.secrets[i] = {shared->secrets.keys[i], ring[i].from};
+        list.secrets[i] = {shared_secrets->keys[i], ring[i].from};
     list.count = ring.count();
     return secret_records(list);
 }
@@ -283,7 +283,7 @@ SipKey secret_permutation_key(int generation, const char* use, const uint8* labe
     Assert(length <= kMaxLabelBytes);
     memcpy(more + 1, label, length);
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
-    hmac_of_text(shared->secrets.keys[generation], use, more, 1 + length, digest);
+    hmac_of_text(shared_secrets->keys[generation], use, more, 1 + length, digest);
     return SipKey::FromBytes(digest);
 }
 
@@ -299,7 +299,7 @@ SecretRing53 secret_ring53() {
 }
 
 void secret_add_shared(const SecretList& list) {
-    SharedSecrets& to = shared->secrets;
+    SharedSecrets& to = *shared_secrets;
     for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {
         to.keys[i] = list.secrets[i].key;
         to.generations[i] = {list.secrets[i].from, ExpandKey(list.secrets[i].key)};
@@ -307,9 +307,12 @@ void secret_add_shared(const SecretList& list) {
     to.count.store(list.count, std::memory_order_release);
 }
 
-void secret_init_shared() {
+static void secret_init() {
     secret_add_shared(secrets);
 }
+
+SharedSecrets* shared_secrets;
+const SharedPart secret_part = kSharedPart<SharedSecrets, shared_secrets, secret_init>;
 
 // A crash may have damaged shared memory. Each key must still match its schedule.
 static bool is_intact(const SharedSecrets& from, int count) {
@@ -328,7 +331,7 @@ static bool is_intact(const SharedSecrets& from, int count) {
 }
 
 void secret_keep_added() {
-    const SharedSecrets& from = shared->secrets;
+    const SharedSecrets& from = *shared_secrets;
     const int count = from.count.load(std::memory_order_relaxed);
     if (!is_intact(from, count)) {
         secrets.count = 0;

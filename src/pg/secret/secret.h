@@ -4,17 +4,35 @@
 
 #include "pg/base/pg.h"
 
+#include <atomic>
+
 #include "core/identifier/siphash.h"
 #include "core/secret/secret_file.h"
 #include "core/secret/secret_records.h"
-#include "pg/memory/shmem.h"
+
+// This part of shared memory is only appended to, under the window lock. Secrets below the atomic
+// count need no lock, because they never change. The oldest secret is the first.
+struct SharedSecrets {
+    std::atomic<int> count;  // 0: no secret is configured
+    randflake::Generation generations[randflake::kMaxGenerations];
+    randflake::Key keys[randflake::kMaxGenerations];
+
+    // See secrets_read_decode_horizon(); 0: unknown. Written under the window lock.
+    std::atomic<int64> decode_horizon;
+};
+
+// This pointer is null in a server that has not preloaded the library.
+extern SharedSecrets* shared_secrets;
+
+// Returns the server's secrets. Callers reserve numbers first, then read the ring; see UseReserved.
+static inline randflake::SecretRing secret_ring() {
+    return {shared_secrets->generations, shared_secrets->count.load(std::memory_order_acquire)};
+}
 
 void secret_define_settings();
 
 // Reads randflake.secret_file if it is set. Raises FATAL for invalid secrets.
 void secret_load();
-
-void secret_init_shared();
 
 // Adds missing secrets to shared memory. Only one process at a time may call this. Raises no error.
 void secret_add_shared(const randflake::SecretList& list);

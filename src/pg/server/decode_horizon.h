@@ -4,14 +4,13 @@
 
 #include "pg/base/pg.h"
 
-#include "core/secret/secret_records.h"
-#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
 
 // Returns the decode horizon: this server's secrets decode all identifiers made before this second.
 // kNoSecond means that the server knows of no missing secret. Takes the window lock.
 randflake::Second secrets_read_decode_horizon();
 static inline randflake::Second secrets_decode_horizon() {
-    const randflake::Second second{shared->decode_horizon.load(std::memory_order_relaxed)};
+    const randflake::Second second{shared_secrets->decode_horizon.load(std::memory_order_relaxed)};
     return likely(second.count != 0) ? second : secrets_read_decode_horizon();
 }
 

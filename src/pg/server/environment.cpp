@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "pg/base/clock.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/window_report.h"
-#include "pg/secret/secret.h"
-#include "pg/server/node_claim.h"
+#include "pg/base/shared_memory.h"
+#include "pg/server/window_report.h"
 #include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
@@ -17,47 +14,10 @@ using namespace randflake;
 
 using Environment = ServerEnvironment;
 
-void Environment::Lock() {
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-}
-bool Environment::TryLock() {
-    return LWLockConditionalAcquire(shared->window_lock, LW_EXCLUSIVE);
-}
-void Environment::Unlock() {
-    LWLockRelease(shared->window_lock);
-}
-bool Environment::Locked() {
-    return window_lock_held();
-}
 void Environment::Wake() {
-    if (!shared->memory.leased)
-        shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    ConditionVariableBroadcast(&shared->window_changed);
-}
-
-Second Environment::Now() {
-    return wall_clock_second();
-}
-Moment Environment::Present() {
-    return {uptime_clock(), precise_wall_clock()};
-}
-SteadyMs Environment::Steady() {
-    return steady_clock();
-}
-Ms Environment::SkewMs() {
-    return setting_max_clock_skew;
-}
-// The result includes this process's max_clock_skew, which may not be in shared memory yet.
-SkewRange Environment::Skew() {
-    const uint64 word = shared->skew.load(std::memory_order_acquire);
-    const auto own = static_cast<uint32>(setting_max_clock_skew);
-    return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
-}
-LeaseTerms Environment::Terms() {
-    return {setting_lease_duration, setting_max_clock_skew};
-}
-bool Environment::Generates() {
-    return !RecoveryInProgress() && (setting_node_id >= 0 || shared->memory.leased);
+    if (!shared_server->memory.leased)
+        shared_slots->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
+    ConditionVariableBroadcast(&shared_server->window_changed);
 }
 
 static bool done(const FileFailure& failure) {
@@ -97,42 +57,13 @@ uint64 Environment::RandomRun() {
     return run;
 }
 
-SecretRecords Environment::Secrets() {
-    return secret_records();
-}
-uint32 Environment::SecretCount() {
-    return static_cast<uint32>(secret_ring().count());
-}
 void Environment::AddSecrets(const SecretList& list) {
     Assert(window_lock_held());
     secret_add_shared(list);
 }
-Second Environment::DecodeHorizon() {
-    return {shared->decode_horizon.load(std::memory_order_relaxed)};
-}
 void Environment::SetDecodeHorizon(Second second) {
     Assert(window_lock_held());
-    shared->decode_horizon.store(second.count, std::memory_order_relaxed);
-}
-
-void Environment::Report(const WindowTrouble& trouble) {
-    window_record_trouble(trouble);
-}
-void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
-    window_record_start(plan, found, error);
-    node_claim_take();
-}
-void Environment::LogRange(uint32 before, Second now) {
-    window_log_range(shared->memory.ranges, before, shared->memory.range, now);
-}
-void Environment::ShowRanges(uint32 range, const Second (&opens_at)[kMaxRanges]) {
-    window_show_ranges(range, opens_at);
-}
-void Environment::Closing(const Window& window) {
-    count_window_closed(window);
-}
-void Environment::ShowLeases(const Holder& holder) {
-    lease_show(holder);
+    shared_secrets->decode_horizon.store(second.count, std::memory_order_relaxed);
 }
 
 template class randflake::Server<ServerEnvironment>;
@@ -140,7 +71,8 @@ template class randflake::Server<ServerEnvironment>;
 static ServerEnvironment environment;
 constinit Server<ServerEnvironment> server{environment};
 
-static FileFailure lock_failure;  // the reason why this postmaster lacks the marker's lock
+SharedServer* shared_server;
+FileFailure server_lock_failure;
 
 namespace {
 // The postmaster has no PGPROC and can take no lock, so its code must not call the functions below.
@@ -170,9 +102,9 @@ struct PostmasterEnvironment : ServerEnvironment {
     }
     static void LockMarker() {
         Origin origin{GetSystemIdentifier(), 0, {}};
-        lock_failure = window_file_make(&origin.identity);
-        if (lock_failure.error == 0)
-            lock_failure = run_marker_lock(origin);
+        server_lock_failure = window_file_make(&origin.identity);
+        if (server_lock_failure.error == 0)
+            server_lock_failure = run_marker_lock(origin);
     }
 };
 static_assert(UnlockedEnvironment<PostmasterEnvironment>);
@@ -203,9 +135,23 @@ static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     return clean ? next : InvalidTransactionId;
 }
 
-void server_init_shared() {
+static void stop() {
+    uint64_t boot[2];
+    read_boot_id(boot);
+    (void)mix_in_checkpoint(boot);
+    postmaster.Stop(boot);
+}
+
+// The exit status is 0 only at a clean stop, not after a crash of the server or a backend.
+static void on_exit(int status, Datum) {
+    if (status == 0)
+        stop();
+    else
+        secret_keep_added();
+}
+
+static void init() {
     static PostmasterMemory memory;
-    skew_init_shared();
     static uint64_t boot_at_start[2];
     static TransactionId first_xid;
     if (!memory.started) {
@@ -213,23 +159,17 @@ void server_init_shared() {
         memcpy(boot_at_start, memory.machine_boot, sizeof boot_at_start);
         first_xid = mix_in_checkpoint(boot_at_start);
     }
-    shared->first_xid = first_xid;
+    shared_server->window_lock = shared_memory_lock();
+    ConditionVariableInit(&shared_server->window_changed);
+    shared_server->first_xid = first_xid;
     const bool leased = setting_coordinator[0] != '\0';
     const NodeRanges ranges{{leased ? 0 : static_cast<uint32_t>(setting_node_id),
                              static_cast<uint32_t>(setting_node_count)},
                             leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
     postmaster.MakeMemory(leased, ranges, boot_at_start, begins_in_recovery(), &memory);
-    window_init_report();
-    lease_init_report();
-    if (leased)
-        lease_report_unlocked(lock_failure);
-    look_init_report();
-    node_claim_open();
+    // The postmaster calls on_exit after its children have exited, even after a crash of a backend.
+    if (!IsUnderPostmaster)
+        on_shmem_exit(on_exit, 0);
 }
 
-void server_stop() {
-    uint64_t boot[2];
-    read_boot_id(boot);
-    (void)mix_in_checkpoint(boot);
-    postmaster.Stop(boot);
-}
+const SharedPart server_part = kSharedPart<SharedServer, shared_server, init>;

@@ -4,38 +4,64 @@
 
 #include "pg/base/pg.h"
 
-#include "core/secret/secret_file.h"
 #include "core/server/server.h"
-#include "pg/memory/shmem.h"
+#include "pg/base/clock.h"
+#include "pg/secret/secret.h"
+#include "pg/settings/settings.h"
+#include "pg/slots/slots.h"
+#include "pg/window/file_identity.h"
 
-// randflake::Environment in core/server/server.h documents these calls.
+struct SharedServer {
+    // See core/server/server.h. A process holds no other lock during file operations, or for longer
+    // than a few instructions.
+    LWLock* window_lock;
+    randflake::ServerMemory<randflake::LeaseHolder> memory;  // see ServerMemory
+    TransactionId first_xid;  // of this run's start; invalid if the last run ended uncleanly; fixed
+    ConditionVariable window_changed;  // broadcast after every change of the window
+};
+
+// This pointer is null in a server that has not preloaded the library.
+extern SharedServer* shared_server;
+
+static inline bool window_lock_held() {
+    return LWLockHeldByMeInMode(shared_server->window_lock, LW_EXCLUSIVE);
+}
+
+// randflake::Environment in core/server/server.h documents these calls. The files that report
+// windows, leases, searches and rivals define the calls that concern them.
 struct ServerEnvironment {
     using Decisions = randflake::Decisions;
     using Holder = Decisions::Holder;
     using SecretList = randflake::SecretList;
 
     static const randflake::Layout& layout() { return randflake::kRandflake; }
-    static randflake::ServerMemory<Holder>& memory() { return shared->memory; }
-    static AtomicWord& window() { return shared->window; }
+    static randflake::ServerMemory<Holder>& memory() { return shared_server->memory; }
+    static AtomicWord& window() { return shared_slots->window; }
     template <typename Use>
     static void WithSlots(Use&& use) {
         with_slot_sets(use);
     }
 
-    static void Lock();
-    static bool TryLock();
-    static void Unlock();
-    static bool Locked();
+    static void Lock() { LWLockAcquire(shared_server->window_lock, LW_EXCLUSIVE); }
+    static bool TryLock() {
+        return LWLockConditionalAcquire(shared_server->window_lock, LW_EXCLUSIVE);
+    }
+    static void Unlock() { LWLockRelease(shared_server->window_lock); }
+    static bool Locked() { return window_lock_held(); }
     static bool NoChildrenLeft() { return false; }  // only for the postmaster
     static void Wake();
 
-    static randflake::Second Now();
-    static randflake::Moment Present();
-    static randflake::SteadyMs Steady();
-    static randflake::Ms SkewMs();
-    static randflake::SkewRange Skew();
-    static randflake::LeaseTerms Terms();
-    static bool Generates();
+    static randflake::Second Now() { return wall_clock_second(); }
+    static randflake::Moment Present() { return {uptime_clock(), precise_wall_clock()}; }
+    static randflake::SteadyMs Steady() { return steady_clock(); }
+    static randflake::Ms SkewMs() { return setting_max_clock_skew; }
+    static randflake::SkewRange Skew() { return setting_skew_range(); }
+    static randflake::LeaseTerms Terms() {
+        return {setting_lease_duration, setting_max_clock_skew};
+    }
+    static bool Generates() {
+        return !RecoveryInProgress() && (setting_node_id >= 0 || memory().leased);
+    }
 
     static bool ReadState(randflake::WindowState* state, randflake::StateError* error,
                           randflake::Origin* origin);
@@ -46,21 +72,24 @@ struct ServerEnvironment {
     static void LockMarker() {}  // only for the postmaster
     static uint64 RandomRun();
 
-    static randflake::SecretRecords Secrets();
-    static uint32 SecretCount();
+    static randflake::SecretRecords Secrets() { return secret_records(); }
+    static uint32 SecretCount() { return static_cast<uint32>(secret_ring().count()); }
     static void AddSecrets(const randflake::SecretList& list);
-    static randflake::Second DecodeHorizon();
+    static randflake::Second DecodeHorizon() {
+        return {shared_secrets->decode_horizon.load(std::memory_order_relaxed)};
+    }
     static void SetDecodeHorizon(randflake::Second second);
 
-    static void Look() { look_start(); }
+    static void Look();
     static void Report(const randflake::WindowTrouble& trouble);
     static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);
     static void LogRange(uint32 before, randflake::Second now);
     static void ShowRanges(uint32 range,
                            const randflake::Second (&opens_at)[randflake::kMaxRanges]);
-    static void Closing(const randflake::Window& window);
+    static void Closing(const randflake::Window& window) { count_window_closed(window); }
     static void ShowLeases(const Holder& holder);
+    static void ClaimNodes();  // of LogStart
 };
 
 static_assert(randflake::Environment<ServerEnvironment>);
@@ -74,6 +103,5 @@ extern randflake::Server<ServerEnvironment> server;
 // LookAtState stores its failure here. Each process has its own variable.
 extern FileFailure server_look_failure;
 
-// The postmaster calls server_init_shared after making the memory, and server_stop at a clean exit.
-void server_init_shared();
-void server_stop();
+// The reason why this postmaster lacks the marker's lock.
+extern FileFailure server_lock_failure;

@@ -1,17 +1,12 @@
 // Defines input, output, casts and new values of the type randflake.
 
 #include "core/identifier/id_text.h"
-#include "core/secret/secret_ring.h"
 #include "pg/base/compat.h"
-#include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/generation/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/text.h"
 #include "pg/identifier/vector_path.h"
-#include "pg/memory/require.h"
-#include "pg/memory/shmem.h"
-#include "pg/secret/secret.h"
 #include "pg/type/type.h"
 #include "pg/type/type_key.h"
 

@@ -31,8 +31,8 @@
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/identifier/text.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
+#include "pg/server/require.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
 
@@ -131,7 +131,7 @@ static bool is_own(const SecretRecords& records, const char* text, size_t length
 }
 
 static bool has_secret() {
-    return shared != nullptr && secret_ring().count() > 0;
+    return is_preloaded() && secret_ring().count() > 0;
 }
 
 static const char* shown_entry(const char* text, size_t length) {
@@ -445,7 +445,7 @@ SQL_FUNCTION(randflake_type_created);
 Datum randflake_type_created(PG_FUNCTION_ARGS) {
     static bool watching;
 
-    if (shared != nullptr && secret_ring().count() > 0) {
+    if (is_preloaded() && secret_ring().count() > 0) {
         const Oid function = fcinfo->flinfo->fn_oid;
         key_table = find_table(kKeyTable, function);
         add_entries(function, secret_records(), {0, 1});

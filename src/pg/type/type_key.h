@@ -5,10 +5,9 @@
 #include "pg/base/pg.h"
 
 #include "core/type/type_binding.h"
-#include "pg/memory/require.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
+#include "pg/server/require.h"
 
 // While type_certain_secrets equals the number of the server's secrets, this session may use raw
 // numbers below type_certain_end without reading the tables. If type_certain_end is 0, the session
@@ -22,7 +21,7 @@ bool check_type(Oid function, const randflake::SecretRing& ring, randflake::Type
                 uint64 raw);
 
 static inline randflake::SecretRing type_secrets() {
-    if (unlikely(shared == nullptr || secret_ring().count() == 0))
+    if (unlikely(shared_secrets == nullptr || secret_ring().count() == 0))
         require_secret();
     return secret_ring();
 }

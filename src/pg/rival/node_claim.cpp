@@ -1,21 +1,28 @@
+// Each server claims its node ids in a shared memory file named after the first secret's
+// fingerprint. A claim is a shared lock, so it never fails. The locks belong to the open file (OFD
+// locks of Linux), which all processes of a server inherit, so they end with the last process.
+//
 // A claim locks a range of bytes in a file that has 2^23 bytes for each node id. No process writes
 // these bytes. The range begins in the first node id's bytes, at the offset of the postmaster's
 // pid. So a conflicting lock reveals the pid of its owner.
 
-#include "pg/server/node_claim.h"
+#include "pg/rival/rival.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 #include "pg/window/run_marker.h"
 
 // Pids are below 2^22 (PID_MAX_LIMIT of Linux).
 static constexpr int kPidBits = 22;
 static constexpr int kNodeBits = kPidBits + 1;
+
+static constexpr char kUnseen[] =
+    "a second server of this machine with the same node ids would go unnoticed";
 
 static int claims = -1;    // the file's descriptor, which children inherit
 static char failure[160];  // why there is no claim; empty: there is one, or none is needed
@@ -23,7 +30,7 @@ static char failure[160];  // why there is no claim; empty: there is one, or non
 #ifdef F_OFD_SETLK
 static void fail(const char* text, const char* name) {
     snprintf(failure, sizeof failure, text, name, strerror(errno));
-    ereport(WARNING, (errmsg("%s", kRivalUnseen), errdetail("%s", failure),
+    ereport(WARNING, (errmsg("%s", kUnseen), errdetail("%s", failure),
                       errhint("Make sure that the server's user may write in /dev/shm, and that no "
                               "other user owns this object. Then restart the server.")));
 }
@@ -68,27 +75,27 @@ static struct flock all_nodes(short type) {
 }
 #endif
 
-const char* node_claim_failure() {
-    return failure[0] != '\0' ? failure : nullptr;
+ErrorText rival_unseen_error() {
+    return failure[0] != '\0' ? ErrorText{0, kUnseen, failure, nullptr} : ErrorText{};
 }
 
-pid_t node_claim_rival() {
+const char* node_claim_rival() {
 #ifdef F_OFD_SETLK
     struct flock lock = all_nodes(F_WRLCK);
     if (claims >= 0 && fcntl(claims, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
-        return static_cast<pid_t>(lock.l_start & ((1 << kPidBits) - 1));
+        return psprintf("The postmaster of the other server is process %d of this machine.",
+                        static_cast<int>(lock.l_start & ((1 << kPidBits) - 1)));
 #endif
-    return 0;
+    return nullptr;
 }
 
-void node_claim_take() {
+void ServerEnvironment::ClaimNodes() {
 #ifdef F_OFD_SETLK
     struct flock lock = all_nodes(F_RDLCK);
     if (claims < 0 || fcntl(claims, F_OFD_SETLK, &lock) != 0)
         return;
-    if (const pid_t rival = node_claim_rival(); rival != 0)
+    if (const char* rival = node_claim_rival(); rival != nullptr)
         ereport(WARNING,
-                (errmsg("%s", kRivalRuns), errdetail(kRivalOnMachine, static_cast<int>(rival)),
-                 errhint("%s", kRivalRemedy)));
+                (errmsg("%s", kRivalRuns), errdetail("%s", rival), errhint("%s", kRivalRemedy)));
 #endif
 }

@@ -1,12 +1,14 @@
 // Defines randflake.coordinator, randflake.registry and the numeric settings.
 
-#include "pg/memory/settings.h"
+#include "pg/settings/settings.h"
 
 #include "core/identifier/layout.h"
 #include "core/window/window_state.h"
 #include "pg/base/compat.h"
+#include "pg/base/shared_memory.h"
+#include "pg/identifier/load.h"
 #include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/shmem.h"
+#include "pg/identifier/vector_path.h"
 
 using randflake::SkewRange;
 
@@ -78,31 +80,35 @@ struct IntSetting {
 };
 }  // namespace
 
-// Only the postmaster uses these variables. At a reload, it reads settings before its children do.
-static bool started;
-static SkewRange skew_since_start;
+// Only the postmaster uses this variable. At a reload, it reads settings before its children do.
+static SkewRange skew_since_start{randflake::kMaxSkewMs, 0};  // empty
 
-static void publish_skew() {
-    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
+// A SkewRange: smallest << 32 | largest. Only the postmaster writes it.
+static std::atomic<uint64>* shared_skew;
+
+static void widen_skew(int value) {
+    const auto skew = static_cast<uint32>(value);
+    skew_since_start = skew_since_start.With({skew, skew});
+    shared_skew->store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
                        std::memory_order_release);
 }
 
 static void assign_max_clock_skew(int new_value, void*) {
-    if (IsUnderPostmaster || !started)
-        return;
-    const auto value = static_cast<uint32>(new_value);
-    skew_since_start = skew_since_start.With({value, value});
-    publish_skew();
+    if (!IsUnderPostmaster && shared_skew != nullptr)
+        widen_skew(new_value);
 }
 
-void skew_init_shared() {
-    if (!started) {
-        const auto skew = static_cast<uint32>(setting_max_clock_skew);
-        skew_since_start = {skew, skew};
-        started = true;
-    }
-    publish_skew();
+SkewRange setting_skew_range() {
+    const uint64 word = shared_skew->load(std::memory_order_acquire);
+    const auto own = static_cast<uint32>(setting_max_clock_skew);
+    return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
 }
+
+static void skew_init() {
+    widen_skew(setting_max_clock_skew);
+}
+
+const SharedPart settings_part = kSharedPart<std::atomic<uint64>, shared_skew, skew_init>;
 
 static const IntSetting int_settings[] = {
     {kNodeId, &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
@@ -163,6 +169,9 @@ void settings_define() {
         "Connection string of the coordinator to which this server announces its static node ids.",
         "It finds servers with the same ones. Empty: announces nothing.", &setting_registry, "",
         PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+    snowflake_layout_define_setting();
+    vector_path_define_setting();
+    load_define_setting();
 }
 
 void settings_check() {
@@ -185,6 +194,7 @@ void settings_check() {
     if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
         ereport(FATAL, (errcode(kTwoSources.sqlstate), errmsg("%s", kTwoSources.message),
                         errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
+    vector_path_choose();
     snowflake_layout_load();
     if (setting_node_id >= 0 && setting_spare_ranges > 0) {
         const auto limit = static_cast<int64>(snowflake_layout.max_node_id());

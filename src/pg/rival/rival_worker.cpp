@@ -10,16 +10,15 @@
 // this server's timeline, then this copy has replaced its original. So the worker acknowledges the
 // copy. Only the setting randflake.directory of the asked server proves that it is the original.
 
-#include "pg/lease/rival_worker.h"
+#include "pg/rival/rival.h"
 
-#include "pg/base/clock.h"
 #include "pg/base/compat.h"
+#include "pg/base/shared_memory.h"
 #include "pg/base/worker.h"
 #include "pg/lease/lease_client.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
-#include "pg/server/environment.h"
+#include "pg/server/window_report.h"
+#include "pg/settings/settings.h"
 #include "pg/window/window_file.h"
 
 using randflake::NodeRange;
@@ -29,6 +28,30 @@ extern "C" {
 }
 
 static constexpr long kIntervalMs = 30000;
+
+static constexpr char kUpstream[] =
+    "\"primary_conninfo\" names the other server, which is not in recovery.";
+static constexpr char kInRegistry[] =
+    "A role has announced the other server to the coordinator of \"randflake.registry\". Before "
+    "you believe it, see who in the table \"randflake_lease_announcement\" there.";
+static constexpr char kLeased[] = "The coordinator of \"randflake.registry\" has leased them.";
+
+static RivalReport* shared_rivals;
+
+const SharedPart rival_part = kSharedPart<RivalReport, shared_rivals, node_claim_open>;
+
+// postgres_exporter.yml does not count this as a problem, because both servers make identifiers.
+ErrorText rival_error() {
+    const char* detail = node_claim_rival();
+    if (detail == nullptr)
+        detail = shared_rivals->is_upstream   ? kUpstream
+                 : shared_rivals->in_registry ? kInRegistry
+                 : shared_rivals->leased      ? kLeased
+                                              : nullptr;
+    if (detail == nullptr)
+        return {};
+    return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
+}
 
 void rival_register_worker() {
     if (setting_node_id < 0 || (PrimaryConnInfo[0] == '\0' && setting_registry[0] == '\0'))
@@ -85,11 +108,9 @@ static void acknowledge_if_original_follows(const Answer& values) {
         window_of_copy(&found_at, &original) && original.system_identifier != 0 &&
         static_cast<uint64>(values[kDirectory]) ==
             directory_number(original.system_identifier, original.identity) &&
-        server.AcknowledgeCopy()) {
-        window_record_acknowledged();
+        window_acknowledge_copy())
         ereport(LOG, (errmsg("the original of this data directory follows this server"),
                       errdetail("So the copy has replaced it, and the two repeat no identifier.")));
-    }
 }
 
 // Returns whether the server in "primary_conninfo" may generate with node ids of this server.
@@ -100,7 +121,7 @@ static bool is_rival(const Answer& values) {
     // The numbers are unsigned, so that no value from the other server can overflow the arithmetic.
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
     const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
-    return shared->memory.ranges.All().Overlaps(nodes);
+    return shared_server->memory.ranges.All().Overlaps(nodes);
 }
 
 // Returns an identity of this data directory. Only a copy of the whole disk has the same identity.
@@ -115,7 +136,7 @@ static const char* origin_text() {
 
 static void announce() {
     static char logged_error[sizeof LeaseResult::error];
-    RivalReport& report = shared->rivals;
+    RivalReport& report = *shared_rivals;
     Announced known{};
     LeaseResult result{};
     if (setting_registry[0] != '\0' && secret_ring().count() > 0) {
@@ -127,8 +148,8 @@ static void announce() {
         report.announced = report.announced || result.problem == LeaseProblem::kNone;
     }
     if (result.problem == LeaseProblem::kNone) {
-        record(&report.in_registry, known.servers > 0, kRivalInRegistry);
-        record(&report.leased, known.leases > 0, kRivalLeased);
+        record(&report.in_registry, known.servers > 0, kInRegistry);
+        record(&report.leased, known.leases > 0, kLeased);
     }
     if (strcmp(result.error, logged_error) != 0 && result.error[0] != '\0')
         ereport(LOG, (errmsg("could not announce node ids: %s", result.error)));
@@ -149,7 +170,7 @@ void randflake_rival_main(Datum) {
         }
         int64 values[randflake::kMaxAnswerColumns] = {};
         const bool answered = PrimaryConnInfo[0] != '\0' && lease_client_upstream(values);
-        record(&shared->rivals.is_upstream, answered && is_rival(values), kRivalUpstream);
+        record(&shared_rivals->is_upstream, answered && is_rival(values), kUpstream);
         if (answered)
             acknowledge_if_original_follows(values);
         announce();

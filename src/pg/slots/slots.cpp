@@ -1,11 +1,34 @@
-// Updates and reads the counters.
+// Makes the slots, and updates and reads the counters.
 
-#include "pg/memory/counters.h"
+#include "pg/slots/slots.h"
 
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/shmem.h"
+#include "pg/base/shared_memory.h"
+#include "pg/settings/settings.h"
 
 using namespace randflake;
+
+SharedSlots* shared_slots;
+
+static uint32 count_slots() {
+    const auto node_ids = static_cast<uint32>(setting_node_count);
+    return 2 * node_ids + kRandflake53.Slots(node_ids);
+}
+
+static Size slots_size() {
+    return add_size(offsetof(SharedSlots, slots), mul_size(count_slots(), sizeof(Slot)));
+}
+
+static void slots_attach(void* memory, bool made) {
+    shared_slots = made ? new (memory) SharedSlots{} : static_cast<SharedSlots*>(memory);
+    if (!made)
+        return;
+    shared_slots->slot_count = setting_node_count;
+    for (uint32 i = 0; i < count_slots(); i++)
+        new (&shared_slots->slots[i]) Slot{};
+    counters_reset();
+}
+
+const SharedPart slots_part{slots_size, slots_attach};
 
 // Returns how many numbers of the word's tick are reserved; 0 if the word only starts a window.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
@@ -29,7 +52,7 @@ static inline void record_clock(const Layout& layout, std::atomic<int64>& latest
     if (reservation.now.count < seen && !stepped_back)
         return;
     if (latest.compare_exchange_strong(seen, reservation.now.count) && reservation.now.count < seen)
-        shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
+        shared_slots->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
@@ -39,29 +62,29 @@ static inline void record_clock(const Layout& layout, std::atomic<int64>& latest
         slot.finished.fetch_add(reserved_in_tick(layout, reservation.previous, reservation.window),
                                 std::memory_order_relaxed);
     if (sequence + reservation.count > layout.max_sequence())
-        shared->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
+        shared_slots->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
     record_clock(layout, latest, reservation);
 }
 
 void count_reservation(Slot& slot, const Reservation& reservation) {
-    count(kRandflake, shared->counters.latest_second, slot, reservation);
+    count(kRandflake, shared_slots->counters.latest_second, slot, reservation);
 }
 
 void count_snowflake_reservation(Slot& slot, const Reservation& reservation) {
-    count(snowflake_layout, shared->counters.latest_tick, slot, reservation);
+    count(snowflake_layout, shared_slots->counters.latest_tick, slot, reservation);
 }
 
 void count_53_reservation(Slot& slot, const Reservation& reservation) {
-    count(kRandflake53, shared->counters.latest_second, slot, reservation);
+    count(kRandflake53, shared_slots->counters.latest_second, slot, reservation);
 }
 
 template <typename Use>
 static void for_all_slots(Use&& use) {
-    for (uint32 i = 0; i < shared->slot_count; i++) {
+    for (uint32 i = 0; i < shared_slots->slot_count; i++) {
         use(kRandflake, randflake_slot(i));
         use(snowflake_layout, snowflake_slot(i));
     }
-    for (uint32 i = 0; i < kRandflake53.Slots(shared->slot_count); i++)
+    for (uint32 i = 0; i < kRandflake53.Slots(shared_slots->slot_count); i++)
         use(kRandflake53, randflake53_slot(i));
 }
 
@@ -73,12 +96,12 @@ void count_window_closed(Window old) {
 }
 
 void count_wait(int64 microseconds) {
-    shared->counters.wait_microseconds.fetch_add(static_cast<uint64>(microseconds),
-                                                 std::memory_order_relaxed);
+    shared_slots->counters.wait_microseconds.fetch_add(static_cast<uint64>(microseconds),
+                                                       std::memory_order_relaxed);
 }
 
 static uint64 count_of(const Layout& layout, const Slot& slot) {
-    const Window window = Window::FromWord(shared->window.load());
+    const Window window = Window::FromWord(shared_slots->window.load());
     return slot.finished.load(std::memory_order_relaxed) +
            reserved_in_tick(layout, slot.word.load(std::memory_order_relaxed), window);
 }
@@ -95,7 +118,7 @@ uint64 count_of_all_slots() {
 }
 
 void counters_reset() {
-    Counters& counters = shared->counters;
+    Counters& counters = shared_slots->counters;
     counters.waits = 0;
     counters.wait_microseconds = 0;
     counters.slots_exhausted = 0;

@@ -28,7 +28,6 @@ enum class LeaseProblem : uint8_t {
 // This report is in shared memory. It has its own spinlock: readers must not wait for the window
 // lock, whose holder may wait for the disk.
 struct LeaseReport {
-    slock_t mutex;
     randflake::Lease open, next;  // copies of the leases in ServerMemory
 
     LeaseProblem problem;
@@ -42,20 +41,16 @@ struct LeaseReport {
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
 
-void lease_init_report();
+// Registers the lease worker, or for static node ids the launcher of the look for coordinators.
+void lease_register_workers();
 
-// Records and logs why this postmaster lacks the marker's lock; see lease_unlocked.
-void lease_report_unlocked(const FileFailure& failure);
-// Returns the problem that a later postmaster will not resume this server's leases, or none.
-ErrorText lease_unlocked();
-
-// Returns a copy of the report. Do not use the copy's mutex.
 LeaseReport lease_report();
 
 // Wakes the worker after secrets were added.
 void lease_wake_worker();
 
-void lease_show(const randflake::LeaseHolder& holder);
+// The worker calls this when it starts.
+void lease_worker_started();
 
 // Returns `window` with the latest end that the open lease and the clock let a session set.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
@@ -71,3 +66,16 @@ void lease_record_clock(const randflake::CoordinatorClock& clock);
 // Records the worker's problem. An empty message means that there is none.
 void lease_record_problem(LeaseProblem problem, const char* message,
                           randflake::UnixSecond not_before);
+
+// Returns an empty text if this server's clock is near enough to the coordinator's. Otherwise
+// returns the text `before`, followed by a sentence that states the difference.
+const char* lease_wrong_clock(const LeaseReport& report, const char* before);
+
+// Returns whether the open lease permits identifiers at this time.
+bool lease_in_force(randflake::Second clock);
+
+// Returns the error for a server with leased node ids that has no lease at this time.
+ErrorText no_lease_error(randflake::Second clock);
+
+// Returns a problem of the leases, or none. `in_force` is the window.
+ErrorText lease_problem_error(randflake::Second now, const randflake::Window& in_force);

@@ -7,6 +7,9 @@
 
 #include "pg/base/error_text.h"
 
+// Returns whether this server has preloaded the library, and so has its shared memory.
+bool is_preloaded();
+
 void require_preload();
 void require_secret();
 
@@ -17,14 +20,17 @@ void require_generator();
 // Otherwise returns null.
 const ErrorText* missing_setting();
 
+// Returns whether a node id is configured, or node ids are leased.
+bool has_node_id();
+
 // Checks what require_generator checks, and that the node ids, if known, fit in 53-bit identifiers.
 void require_generator53();
 
 // Requires that the server's node ids, from `first_node_id` on, fit in 53-bit identifiers.
 void require_nodes53(int64 first_node_id);
 
-// Logs a line if not all node ids of the server fit in 53-bit identifiers.
-void log_nodes53();
+// Logs a missing setting, or else if not all node ids of the server fit in 53-bit identifiers.
+void log_requirements();
 
 // Requires a preloaded library, and node ids that fit in the layout of Snowflake numbers.
 void require_snowflake();

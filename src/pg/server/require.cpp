@@ -1,16 +1,21 @@
 // Defines the errors that calls, views and the log show if the server lacks a setting.
 
-#include "pg/memory/require.h"
+#include "pg/server/require.h"
 
 #include "core/identifier/layout_text.h"
 #include "pg/identifier/snowflake_layout.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/settings/settings.h"
 
 using randflake::kRandflake53;
 
+bool is_preloaded() {
+    return shared_server != nullptr;
+}
+
 void require_preload() {
-    if (shared == nullptr)
+    if (!is_preloaded())
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("randflake must be loaded via \"shared_preload_libraries\""),
                         errdetail("Identifiers need shared memory, which is reserved when the "
@@ -28,8 +33,8 @@ static constexpr ErrorText kNoNodeId = {
     "Set \"randflake.node_id\" to a node id that no other server uses, or set "
     "\"randflake.coordinator\", and restart the server."};
 
-static bool has_node_id() {
-    return setting_node_id >= 0 || shared->memory.leased;
+bool has_node_id() {
+    return setting_node_id >= 0 || shared_server->memory.leased;
 }
 
 void require_secret() {
@@ -56,16 +61,16 @@ void require_generator() {
 static ErrorText nodes53_error(int64 first_node_id) {
     const char* nodes =
         first_node_id < 0
-            ? psprintf("%u node ids", shared->slot_count)
+            ? psprintf("%u node ids", shared_slots->slot_count)
             : psprintf("node ids %lld to %lld", static_cast<long long>(first_node_id),
-                       static_cast<long long>(first_node_id + shared->slot_count - 1));
+                       static_cast<long long>(first_node_id + shared_slots->slot_count - 1));
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         psprintf("%s do not fit in 53-bit identifiers", nodes),
         psprintf("They have %d bits for node ids, which are from 0 to %llu.",
                  kRandflake53.node_bits,
                  static_cast<unsigned long long>(kRandflake53.max_node_id())),
-        shared->memory.leased
+        shared_server->memory.leased
             ? "Lease from a coordinator whose pool has no other node ids, or lower "
               "\"randflake.node_count\"."
             : "Choose other node ids in \"randflake.node_id\" and \"randflake.node_count\", and "
@@ -73,7 +78,7 @@ static ErrorText nodes53_error(int64 first_node_id) {
 }
 
 static bool fit53(int64 first_node_id) {
-    return Max(first_node_id, 0) + shared->slot_count - 1 <=
+    return Max(first_node_id, 0) + shared_slots->slot_count - 1 <=
            static_cast<int64>(kRandflake53.max_node_id());
 }
 
@@ -84,16 +89,19 @@ void require_nodes53(int64 first_node_id) {
 
 void require_generator53() {
     require_generator();
-    require_nodes53(shared->memory.leased ? -1 : setting_node_id);
+    require_nodes53(shared_server->memory.leased ? -1 : setting_node_id);
 }
 
-void log_nodes53() {
-    const int64 first_node_id = shared->memory.leased ? -1 : setting_node_id;
-    if (missing_setting() != nullptr)
+void log_requirements() {
+    const int64 first_node_id = shared_server->memory.leased ? -1 : setting_node_id;
+    if (const ErrorText* missing = missing_setting()) {
+        ereport(LOG, (errmsg("randflake cannot generate identifiers: %s", missing->message),
+                      errhint("%s", missing->hint)));
         return;
+    }
     if (fit53(first_node_id)) {
-        const int64 last = int64{setting_node_id} + static_node_count() - shared->slot_count;
-        if (!shared->memory.leased && !fit53(last))
+        const int64 last = int64{setting_node_id} + static_node_count() - shared_slots->slot_count;
+        if (!shared_server->memory.leased && !fit53(last))
             ereport(LOG, (errmsg("not all spare ranges of node ids fit in 53-bit identifiers"),
                           errhint("Lower \"randflake.node_id\" or "
                                   "\"randflake.spare_node_ranges\".")));
@@ -116,7 +124,7 @@ static const char* layouts_that_hold(int64 node_id) {
 }
 
 void require_snowflake_nodes(int64 first_node_id) {
-    const int64 last = first_node_id + shared->slot_count - 1;
+    const int64 last = first_node_id + shared_slots->slot_count - 1;
     const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
     if (last <= limit)
         return;
@@ -140,6 +148,6 @@ void require_snowflake_nodes(int64 first_node_id) {
 void require_snowflake() {
     require_preload();
     require_node_id();
-    if (!shared->memory.leased)
+    if (!shared_server->memory.leased)
         require_snowflake_nodes(setting_node_id);
 }

@@ -3,11 +3,10 @@
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/memory/require.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/lease/lease_report.h"
 #include "pg/secret/secret.h"
-#include "pg/server/environment.h"
+#include "pg/server/require.h"
+#include "pg/server/window_report.h"
 
 using namespace randflake;
 

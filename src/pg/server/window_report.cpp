@@ -1,11 +1,13 @@
 // Shows and logs what prevents the server from opening or extending the window.
 
-#include "pg/memory/window_report.h"
+#include "pg/server/window_report.h"
 
 #include "pg/base/clock.h"
+#include "pg/base/shared_memory.h"
+#include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
+#include "pg/server/require.h"
+#include "pg/settings/settings.h"
 #include "pg/window/window_file.h"
 
 using namespace randflake;
@@ -13,32 +15,40 @@ using namespace randflake;
 // The server logs failed attempts at most once per this interval.
 static constexpr Ms kLogInterval = 10000;
 
-void window_init_report() {
-    SpinLockInit(&shared->window_report.mutex);
+namespace {
+struct SharedReport {
+    Guarded<WindowReport> report;
+    SteadyMs next_log_at_ms;  // window lock
+};
+}  // namespace
+
+static SharedReport* shared_report;
+
+static void init() {
+    shared_report->report.Init();
 }
 
+const SharedPart window_report_part = kSharedPart<SharedReport, shared_report, init>;
+
 WindowReport window_report() {
-    SpinLockAcquire(&shared->window_report.mutex);
-    const WindowReport copy = shared->window_report;
-    SpinLockRelease(&shared->window_report.mutex);
-    return copy;
+    return shared_report->report.Copy();
 }
 
 static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
-    WindowReport* to = &shared->window_report;
-    SpinLockAcquire(&to->mutex);
-    to->trouble = trouble;
-    to->hold_off_ms = shared->memory.start.skew.largest_ms;
-    to->failure = failure;
-    SpinLockRelease(&to->mutex);
+    Assert(window_lock_held());
+    shared_report->report.Update([&](WindowReport* report) {
+        report->trouble = trouble;
+        report->hold_off_ms = shared_server->memory.start.skew.largest_ms;
+        report->failure = failure;
+    });
 }
 
 static bool due_to_log() {
     Assert(window_lock_held());
     const SteadyMs now = steady_clock();
-    if (now < shared->next_window_log_at_ms)
+    if (now < shared_report->next_log_at_ms)
         return false;
-    shared->next_window_log_at_ms = now + kLogInterval;
+    shared_report->next_log_at_ms = now + kLogInterval;
     return true;
 }
 
@@ -58,7 +68,6 @@ void window_log_failure(const FileFailure& failure) {
 }
 
 void window_record_failure(const FileFailure& failure) {
-    Assert(window_lock_held());
     publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
@@ -74,8 +83,7 @@ ErrorText secrets_refused_error(Second written_end) {
         "new one begin at that time or later, and restart the server."};
 }
 
-void window_record_trouble(const WindowTrouble& trouble) {
-    Assert(window_lock_held());
+void ServerEnvironment::Report(const WindowTrouble& trouble) {
     publish(trouble, {});
     if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
         return;
@@ -84,23 +92,22 @@ void window_record_trouble(const WindowTrouble& trouble) {
                   errhint("%s", error.hint)));
 }
 
-void window_log_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Second now) {
+void ServerEnvironment::LogRange(uint32 before, Second now) {
     Assert(window_lock_held());
-    const NodeRange from = ranges.At(before);
-    const NodeRange to = ranges.At(in_use);
+    const NodeRange from = shared_server->memory.ranges.At(before);
+    const NodeRange to = shared_server->memory.ranges.At(shared_server->memory.range);
     ereport(LOG, (errmsg("the clock was set back: identifiers have node ids %u to %u from now on",
                          to.first, to.first + to.count - 1),
                   errdetail("The clock shows %s, behind identifiers with node ids %u to %u.",
                             second_text(now), from.first, from.first + from.count - 1)));
 }
 
-void window_show_ranges(uint32 in_use, const Second (&opens_at)[kMaxRanges]) {
+void ServerEnvironment::ShowRanges(uint32 range, const Second (&opens_at)[kMaxRanges]) {
     Assert(window_lock_held());
-    WindowReport* to = &shared->window_report;
-    SpinLockAcquire(&to->mutex);
-    to->range = in_use;
-    memcpy(to->opens_at, opens_at, sizeof opens_at);
-    SpinLockRelease(&to->mutex);
+    shared_report->report.Update([&](WindowReport* report) {
+        report->range = range;
+        memcpy(report->opens_at, opens_at, sizeof opens_at);
+    });
 }
 
 // Returns whether the state belongs to another server, or to this server before its promotion.
@@ -111,8 +118,8 @@ static bool of_another(Finding finding) {
 
 // Returns whether the original of a copy with this state can use node ids of this server.
 static bool shares_node_ids(const NodeRange& original) {
-    return shared->memory.leased || setting_node_id < 0 ||
-           original.Overlaps(shared->memory.ranges.All());
+    return shared_server->memory.leased || setting_node_id < 0 ||
+           original.Overlaps(shared_server->memory.ranges.All());
 }
 
 static void log_copy(const StartPlan& plan, const char* message, const char* detail) {
@@ -180,30 +187,33 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                               "server.")));
 }
 
-void window_record_start(const StartPlan& plan, const WindowState& found, StateError error) {
+void ServerEnvironment::LogStart(const StartPlan& plan, const WindowState& found,
+                                 StateError error) {
     Assert(window_lock_held());
-    WindowReport* to = &shared->window_report;
     const Second copied_at = plan.state.copied_at;
     const bool is_copy = copied_at != Second{0};
     const bool shares = is_copy && shares_node_ids(plan.state.original);
     const TimestampTz found_at = shares                                 ? timestamp_of(copied_at)
                                  : !is_copy && of_another(plan.finding) ? GetCurrentTimestamp()
                                                                         : 0;
-    SpinLockAcquire(&to->mutex);
-    to->started = true;
-    to->copy = shares;
-    to->copy_found_at = found_at;
-    to->original = plan.finding == Finding::kCopied ? found.origin : Origin{};
-    SpinLockRelease(&to->mutex);
+    shared_report->report.Update([&](WindowReport* report) {
+        report->started = true;
+        report->copy = shares;
+        report->copy_found_at = found_at;
+        report->original = plan.finding == Finding::kCopied ? found.origin : Origin{};
+    });
     log_start(plan, found, error);
+    ClaimNodes();
 }
 
-void window_record_acknowledged() {
-    WindowReport* to = &shared->window_report;
-    SpinLockAcquire(&to->mutex);
-    to->copy = false;
-    to->copy_found_at = 0;
-    SpinLockRelease(&to->mutex);
+bool window_acknowledge_copy() {
+    if (!server.AcknowledgeCopy())
+        return false;
+    shared_report->report.Update([](WindowReport* report) {
+        report->copy = false;
+        report->copy_found_at = 0;
+    });
+    return true;
 }
 
 bool window_of_copy(TimestampTz* found_at, Origin* original) {
@@ -229,4 +239,21 @@ bool window_of_copy(TimestampTz* found_at, Origin* original) {
     else
         *original = found.origin;
     return failed == 0 || failed == ENOENT;
+}
+
+SQL_FUNCTION(randflake_acknowledge_copy);
+Datum randflake_acknowledge_copy([[maybe_unused]] PG_FUNCTION_ARGS) {
+    require_preload();
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                        errmsg("cannot acknowledge a copy during recovery"),
+                        errhint("Run randflake_acknowledge_copy() again once this server was "
+                                "promoted.")));
+    if (!window_acknowledge_copy())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not write down that the copy was acknowledged"),
+                        errdetail("The server log has the reason."),
+                        errhint("Run randflake_acknowledge_copy() again when the data directory "
+                                "can be written.")));
+    PG_RETURN_VOID();
 }
