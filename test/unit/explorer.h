@@ -28,21 +28,21 @@ namespace randflake::explorer {
 
 struct Scenario {
     std::vector<Layout> layouts;  // of each set of slots
-    int seconds = 4;              // windows end by then; layouts may begin later or end earlier
     int slots;                    // slots in each set
     int backends;
     int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
-
-    // If true, each window is for one of several ranges of node ids. The server seals the window
-    // before it enters another range, whose window may begin at an earlier second.
-    bool ranges = false;
+    int seconds = 4;       // windows end by then; layouts may begin later or end earlier
 
     // If true, merges states whose calls continue in the same way. Two calls continue in the same
     // way if they are about to do the same compare-and-swap. A retry behaves like a first attempt,
     // because Reserve keeps nothing from a lost attempt. The test NothingMerged follows each call
     // until the call has lost its second swap.
     bool merge = true;
+
+    // If true, each window is for one of several ranges of node ids. The server seals the window
+    // before it enters another range, whose window may begin at an earlier second.
+    bool ranges = false;
 };
 
 struct Findings {

@@ -42,27 +42,15 @@ Findings Explore(const Scenario& scenario) {
 
 struct Case {
     const char* name;
-    std::vector<Layout> layouts;
-    int slots, backends, node_ids;
-    uint32_t most_wanted;
-    int seconds = 4;
-    bool merge = true;
+    Scenario scenario;
     bool refused_change = false;  // the search must also see this
-    bool ranges = false;
 };
 
 class ExplorerCase : public testing::TestWithParam<Case> {};
 
 TEST_P(ExplorerCase, NoNumberTwice) {
     const Case& c = GetParam();
-    const Findings findings = Explore({.layouts = c.layouts,
-                                       .seconds = c.seconds,
-                                       .slots = c.slots,
-                                       .backends = c.backends,
-                                       .node_ids = c.node_ids,
-                                       .most_wanted = c.most_wanted,
-                                       .ranges = c.ranges,
-                                       .merge = c.merge});
+    const Findings findings = Explore(c.scenario);
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
@@ -80,24 +68,24 @@ constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 
 
 const Case kCases[] = {
     // In this case, slots change their node ids. ChangeWindow refuses windows that start too early.
-    {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
-    {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
-    {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
-    {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
-    {"LowestNumberIsLeftOutOfMore", {LowestLeftOut(2)}, 1, 2, 2, 2},
-    {"ReservationsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
-    {"ThreeBackendsShareASlot", {kOneNode}, 1, 3, 1, 1},
-    {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
+    {"TwoBackendsShareASlot", {{kSeconds}, 1, 2, 2, 1}, true},
+    {"TwoBackendsAndTwoSlots", {{kSeconds}, 2, 2, 3, 1}, true},
+    {"NodeIdsMoveBetweenSlots", {{{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2}},
+    {"LowestNumberIsLeftOut", {{LowestLeftOut(1)}, 1, 2, 2, 1}},
+    {"LowestNumberIsLeftOutOfMore", {{LowestLeftOut(2)}, 1, 2, 2, 2}},
+    {"ReservationsOfUpToThree", {{{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3}},
+    {"ThreeBackendsShareASlot", {{kOneNode}, 1, 3, 1, 1}},
+    {"LongerTime", {{{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8}},
     // A second has two ticks. The layout's first tick lies before the windows' epoch.
-    {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
+    {"TicksOfHalfASecond", {{{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3}},
     // A second has four ticks. Each tick has two numbers, one for each of two reservations.
-    {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
-    {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
+    {"TicksOfAQuarterSecond", {{{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3}},
+    {"TwoLayouts", {{kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1}},
     // The second layout begins later, ends earlier and has only one node id.
-    {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},
-    {"NothingMerged", {kSeconds}, 1, 1, 2, 2, 4, false},
+    {"OneLayoutCannotHoldAll", {{kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1}},
+    {"NothingMerged", {{kSeconds}, 1, 1, 2, 2, 4, false}},
     // The server returns to a former range while another range's window covers the same seconds.
-    {"RangesOfNodeIds", {kSeconds}, 1, 2, 2, 1, 4, true, false, true},
+    {"RangesOfNodeIds", {{kSeconds}, 1, 2, 2, 1, 4, true, true}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Explorer, ExplorerCase, testing::ValuesIn(kCases),

@@ -21,6 +21,32 @@ class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {};
 
 using enum Fleet;
 using enum Mutant;
+using Rules = CoordinatorRules;
+
+// The most frequent scenarios. The secret ones also change the servers' secrets.
+const Scenario kFleet{.fleet = kEverything}, kPair{.fleet = kTwoNodeIds},
+    kOne{.fleet = kOneDirectory}, kSteadyPair{.fleet = kTwoNodeIds, .skew_stays = true},
+    kSetBackPair{.fleet = kTwoNodeIds, .set_back_far = true},
+    kSetBack{.fleet = kOneDirectory, .set_back_far = true},
+    kChanging{.fleet = kOneDirectory, .changes_settings = true},
+    kChangingAndSetBack{.fleet = kOneDirectory, .changes_settings = true, .set_back_far = true},
+    kFailovers{.only_failovers = true, .loses_nothing = true}, kSecretLeases{.rotates = true},
+    kSecretFleet{.fleet = kEverything, .rotates = true},
+    kSecretPair{.fleet = kTwoNodeIds, .rotates = true};
+
+Scenario With(Scenario scenario, Mutant mutant, const Rules& rules = {},
+              const Operation& operation = {}) {
+    scenario.mutant = mutant;
+    scenario.rules = rules;
+    scenario.operation = operation;
+    return scenario;
+}
+Scenario With(const Scenario& scenario, const Rules& rules) {
+    return With(scenario, kNothing, rules);
+}
+Scenario With(const Scenario& scenario, const Operation& operation) {
+    return With(scenario, kNothing, {}, operation);
+}
 
 const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
@@ -48,62 +74,47 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = kEverything, .rules = {.creation_counts = false}, .made_in_place = false}},
     {"AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt",
      {.fleet = kEverything, .identity_has_birth = false}},
-    {"RenewalToAnyEnd", {.fleet = kEverything, .rules = {.bounded_renewal = false}}},
-    {"ReleaseByAnotherRole", {.fleet = kEverything, .rules = {.own_role = false}}},
-    {"NodeIdsOfTheCoordinatorsOwnServerLeasedOut",
-     {.fleet = kEverything, .rules = {.own_nodes = false}}},
+    {"RenewalToAnyEnd", With(kFleet, Rules{.bounded_renewal = false})},
+    {"ReleaseByAnotherRole", With(kFleet, Rules{.own_role = false})},
+    {"NodeIdsOfTheCoordinatorsOwnServerLeasedOut", With(kFleet, Rules{.own_nodes = false})},
     {"NodeIdsThatWereStaticLeasedOutAtOnce",
      {.fleet = kEverything, .rules = {.added_nodes_wait = false}, .only_pool_changes = true}},
-    {"APoolThatIsOpenedAgainAndGrantsAtOnce",
-     {.fleet = kEverything, .rules = {.reopening_waits = false}}},
+    {"APoolThatIsOpenedAgainAndGrantsAtOnce", With(kFleet, Rules{.reopening_waits = false})},
     {"AFailoverThatLostNothingAfterOneThatDid",
-     {.rules = {.lost_nothing_once = false}, .only_failovers = true, .loses_nothing = true}},
+     With(kFailovers, Rules{.lost_nothing_once = false})},
     {"AFailoverThatLostSomethingAfterOneThatDidNot",
      {.fleet = kEverything,
       .rules = {.lost_nothing_ends = false},
       .only_failovers = true,
       .loses_nothing = true}},
     {"ATakeoverThatNoChangeHasWrittenBeforeOneThatLostNothing",
-     {.rules = {.promoted_once = false}, .only_failovers = true, .loses_nothing = true}},
+     With(kFailovers, Rules{.promoted_once = false})},
 
     {"OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds",
-     {.fleet = kTwoNodeIds, .mutant = kOpensOwnStateAtTheWrittenEnd}},
-    {"AStartBelowTheWrittenEnd", {.fleet = kOneDirectory, .mutant = kOpensBelowTheWrittenEnd}},
-    {"ADiskThatIsRolledBackToAStopBeforeTheLastRun",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresOtherRuns}},
+     With(kPair, kOpensOwnStateAtTheWrittenEnd)},
+    {"AStartBelowTheWrittenEnd", With(kOne, kOpensBelowTheWrittenEnd)},
+    {"ADiskThatIsRolledBackToAStopBeforeTheLastRun", With(kSteadyPair, kIgnoresOtherRuns)},
     {"NodeIdsNewToADirectoryUsedAtOnce",
      {.fleet = kEverything, .skew_stays = true, .mutant = kStartsUnknownNodeIdsAtOnce}},
-    {"PartlyKnownNodeIdsTakenForKnown",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesOneNodeIdForAll}},
-    {"EndsOfOtherRangesThatACopyTakesForItsOwn",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTrustsEveryKnownRange}},
-    {"ACopyTakenForTheOriginal",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kTakesCopiesForTheOriginal}},
+    {"PartlyKnownNodeIdsTakenForKnown", With(kSteadyPair, kTakesOneNodeIdForAll)},
+    {"EndsOfOtherRangesThatACopyTakesForItsOwn", With(kSteadyPair, kTrustsEveryKnownRange)},
+    {"ACopyTakenForTheOriginal", With(kSteadyPair, kTakesCopiesForTheOriginal)},
     // In only one schedule of 50,000, a takeover and a failback happen within the same second.
-    {"AStopOfAnyTimeTakenForAProof",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .mutant = kIgnoresTheTimeSinceTheStop}},
-    {"AHoldOffThatRunsWhileTheServerIsAStandby",
-     {.fleet = kEverything, .mutant = kHoldsOffFromTheServersStart}},
-    {"AWindowMovedBeforeItsEndIsWritten", {.fleet = kOneDirectory, .mutant = kMovesTheWindowFirst}},
-    {"ALeaseOpenedBelowAWrittenEnd", {.fleet = kOneDirectory, .mutant = kOpensLeasesAnywhere}},
-    {"AStartBelowTheEndOfALeaseThatWasUsed",
-     {.fleet = kOneDirectory, .mutant = kAnnouncesNoLeases}},
+    {"AStopOfAnyTimeTakenForAProof", With(kSteadyPair, kIgnoresTheTimeSinceTheStop)},
+    {"AHoldOffThatRunsWhileTheServerIsAStandby", With(kFleet, kHoldsOffFromTheServersStart)},
+    {"AWindowMovedBeforeItsEndIsWritten", With(kOne, kMovesTheWindowFirst)},
+    {"ALeaseOpenedBelowAWrittenEnd", With(kOne, kOpensLeasesAnywhere)},
+    {"AStartBelowTheEndOfALeaseThatWasUsed", With(kOne, kAnnouncesNoLeases)},
     {"AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced",
-     {.fleet = kOneDirectory, .mutant = kTakesBackWhatAFormerWindowAnnounced}},
+     With(kOne, kTakesBackWhatAFormerWindowAnnounced)},
 
-    {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook",
-     {.fleet = kEverything, .mutant = kOpensWithoutTheLook}},
+    {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook", With(kFleet, kOpensWithoutTheLook)},
 
-    {"ARangeEnteredBelowItsWrittenEnd",
-     {.fleet = kOneDirectory, .set_back_far = true, .mutant = kChoosesRangesInUse}},
-    {"ARangeChosenByAClockThatWasNotSetBack",
-     {.fleet = kOneDirectory, .set_back_far = true, .mutant = kChoosesByAnotherClock}},
-    {"ARangeWhoseEndsAreNotWritten",
-     {.fleet = kOneDirectory, .set_back_far = true, .mutant = kLeavesRangesUnwritten}},
-    {"ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed",
-     {.fleet = kTwoNodeIds, .set_back_far = true, .mutant = kForgetsTheFloor}},
-    {"AStopOfSomeNodeIdsTakenForAProofOfAll",
-     {.fleet = kTwoNodeIds, .set_back_far = true, .mutant = kProvesOneRangeForAll}},
+    {"ARangeEnteredBelowItsWrittenEnd", With(kSetBack, kChoosesRangesInUse)},
+    {"ARangeChosenByAClockThatWasNotSetBack", With(kSetBack, kChoosesByAnotherClock)},
+    {"ARangeWhoseEndsAreNotWritten", With(kSetBack, kLeavesRangesUnwritten)},
+    {"ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed", With(kSetBackPair, kForgetsTheFloor)},
+    {"AStopOfSomeNodeIdsTakenForAProofOfAll", With(kSetBackPair, kProvesOneRangeForAll)},
 
     {"AStopOfTheFirstRangeTakenForAProofOfTheSpareOnes",
      {.fleet = kTwoNodeIds,
@@ -111,44 +122,28 @@ const BrokenRule kBrokenRules[] = {
       .set_back_far = true,
       .mutant = kProvesByTheFirstRange}},
     {"ASpareRangeEnteredDuringTheHoldOff",
-     {.fleet = kOneDirectory,
-      .changes_settings = true,
-      .set_back_far = true,
-      .mutant = kEntersRangesDuringTheHoldOff}},
+     With(kChangingAndSetBack, kEntersRangesDuringTheHoldOff)},
     {"ARangeEnteredBeforeTheSecondsOfItsLastWindow",
-     {.fleet = kOneDirectory,
-      .changes_settings = true,
-      .set_back_far = true,
-      .mutant = kForgetsWhereARangeWasLeft}},
-    {"WordsLeftInARangeThatIsLeft",
-     {.fleet = kOneDirectory,
-      .changes_settings = true,
-      .set_back_far = true,
-      .mutant = kLeavesRangesByClosing}},
+     With(kChangingAndSetBack, kForgetsWhereARangeWasLeft)},
+    {"WordsLeftInARangeThatIsLeft", With(kChangingAndSetBack, kLeavesRangesByClosing)},
 
-    {"AHoldOffThatAChangeDoesNotProlong",
-     {.fleet = kOneDirectory, .changes_settings = true, .mutant = kKeepsTheHoldOffOfTheStart}},
+    {"AHoldOffThatAChangeDoesNotProlong", With(kChanging, kKeepsTheHoldOffOfTheStart)},
     {"AHoldOffOfALeaseThatAChangeDoesNotProlong",
      {.fleet = kEverything, .changes_settings = true, .mutant = kKeepsTheHoldOffOfALease}},
-    {"AFloorThatAChangeDoesNotRaise",
-     {.fleet = kOneDirectory, .changes_settings = true, .mutant = kRaisesNoFloor}},
-    {"AStateWithoutTheDifferenceOfItsRun",
-     {.fleet = kOneDirectory, .changes_settings = true, .mutant = kWritesNoSkew}},
-    {"AStopWithoutTheDifferenceOfItsRun",
-     {.fleet = kOneDirectory, .changes_settings = true, .mutant = kStopsWithoutSkew}},
+    {"AFloorThatAChangeDoesNotRaise", With(kChanging, kRaisesNoFloor)},
+    {"AStateWithoutTheDifferenceOfItsRun", With(kChanging, kWritesNoSkew)},
+    {"AStopWithoutTheDifferenceOfItsRun", With(kChanging, kStopsWithoutSkew)},
 
     {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
-     {.fleet = kEverything, .operation = {.waits_until_free = false}}},
-    {"ACoordinatorMadeWhileItsPredecessorGrants",
-     {.fleet = kEverything, .operation = {.closes_first = false}}},
+     With(kFleet, Operation{.waits_until_free = false})},
+    {"ACoordinatorMadeWhileItsPredecessorGrants", With(kFleet, Operation{.closes_first = false})},
     {"NodeIdsGivenUpByACoordinatorsServerThatAreInThePool",
-     {.fleet = kEverything, .operation = {.takes_own_nodes_out = false}}},
+     With(kFleet, Operation{.takes_own_nodes_out = false})},
     {"APoolThatIsNotConfiguredAgainAfterAFailover",
-     {.fleet = kEverything, .operation = {.configures_again = false}}},
+     With(kFleet, Operation{.configures_again = false})},
     {"AWordThatNothingWasLostThatIsUntrue",
      {.loses_nothing = true, .operation = {.says_what_is = false}}},
-    {"ClocksThatDifferByMore",
-     {.fleet = kTwoNodeIds, .skew_stays = true, .operation = {.clocks_agree = false}}},
+    {"ClocksThatDifferByMore", With(kSteadyPair, Operation{.clocks_agree = false})},
 
     {"AnUnclearCommitTakenForAGrant", {.mutant = kTakesUnclearGrants}},
     {"OneIncarnationForAll", {.mutant = kSameIncarnation}},
@@ -168,8 +163,7 @@ const BrokenRule kBrokenRules[] = {
     {"WindowOpenedBeforeTheWordsAreStored", {.mutant = kOpensFirst}},
     {"WordsLeftInASealedWindow", {.mutant = kSealsByClosing}},
     {"SecondsGivenBackThatWereUsed", {.mutant = kGivesAllBack}},
-    {"SecondsGivenBackThatAFormerWindowUsed",
-     {.fleet = kOneDirectory, .mutant = kGivesBackWhatItUsedBefore}},
+    {"SecondsGivenBackThatAFormerWindowUsed", With(kOne, kGivesBackWhatItUsedBefore)},
     {"SilenceTakenForARenewal", {.mutant = kTakesSilenceForARenewal}},
     {"TheOpenLeaseExtendedByARenewalOfTheNext", {.mutant = kExtendsAnotherLease}},
     {"ALastSecondTakenForAnEnd", {.mutant = kTakesRenewalsForLonger}},
@@ -178,45 +172,40 @@ const BrokenRule kBrokenRules[] = {
     {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.mutant = kOpensTooEarly}},
 
     {"StoreForCompareAndSwap", {.mutant = kPlainStore}},
-};
 
-// These rules concern secrets, so the simulation also changes the secrets.
-const BrokenRule kBrokenSecretRules[] = {
-    {"NumbersThatAreNotSkipped", {.fleet = kEverything, .mutant = kSkipsNothing}},
-    {"NumbersSkippedByTheWrongInterval",
-     {.fleet = kEverything, .mutant = kSkipsByTheNumbersInterval}},
-    {"ARunThatIsEncryptedUnderTheSecretOfTheClock",
-     {.fleet = kTwoNodeIds, .mutant = kEncryptsByTheClock}},
-    {"ASessionThatKeepsTheSecretsItBeganWith", {.mutant = kKeepsTheSessionsSecrets}},
-    {"SecretsThatAreReadBeforeTheNumberIsReserved", {.mutant = kLooksBeforeItReserves}},
+    {"NumbersThatAreNotSkipped", With(kSecretFleet, kSkipsNothing)},
+    {"NumbersSkippedByTheWrongInterval", With(kSecretFleet, kSkipsByTheNumbersInterval)},
+    {"ARunThatIsEncryptedUnderTheSecretOfTheClock", With(kSecretPair, kEncryptsByTheClock)},
+    {"ASessionThatKeepsTheSecretsItBeganWith", With(kSecretLeases, kKeepsTheSessionsSecrets)},
+    {"SecretsThatAreReadBeforeTheNumberIsReserved", With(kSecretLeases, kLooksBeforeItReserves)},
 
-    {"SecretsOfThePastThatAreTaken", {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePast}},
-    {"SecretsOfSecondsThatOthersMayHaveReached",
-     {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePresent}},
-    {"SecretsOfSecondsThatWereLeasedBefore", {.mutant = kForgetsLeases}},
-    {"ALeaseResumedUnderAnotherRing", {.mutant = kResumesUnderAnySecrets}},
-    {"SecretsOfSecondsOfALeaseThatIsResumedMeanwhile", {.mutant = kLooksAtLeasesFirst}},
-    {"AnAnswerFromBeforeASecretWasAdded", {.mutant = kHearsOldAnswers}},
-    {"SecretsThatAreReplacedWhileAServerRuns", {.mutant = kReloadsAnything}},
-    {"AWindowThatIsExtendedWhileSecretsAreAdded", {.mutant = kReloadsWithoutTheLock}},
-    {"AStartUnderFewerOrOtherSecrets", {.fleet = kTwoNodeIds, .mutant = kStartsUnderAnySecrets}},
+    {"SecretsOfThePastThatAreTaken", With(kSecretPair, kTakesSecretsOfThePast)},
+    {"SecretsOfSecondsThatOthersMayHaveReached", With(kSecretPair, kTakesSecretsOfThePresent)},
+    {"SecretsOfSecondsThatWereLeasedBefore", With(kSecretLeases, kForgetsLeases)},
+    {"ALeaseResumedUnderAnotherRing", With(kSecretLeases, kResumesUnderAnySecrets)},
+    {"SecretsOfSecondsOfALeaseThatIsResumedMeanwhile", With(kSecretLeases, kLooksAtLeasesFirst)},
+    {"AnAnswerFromBeforeASecretWasAdded", With(kSecretLeases, kHearsOldAnswers)},
+    {"SecretsThatAreReplacedWhileAServerRuns", With(kSecretLeases, kReloadsAnything)},
+    {"AWindowThatIsExtendedWhileSecretsAreAdded", With(kSecretLeases, kReloadsWithoutTheLock)},
+    {"AStartUnderFewerOrOtherSecrets", With(kSecretPair, kStartsUnderAnySecrets)},
     // In one of 10,000 schedules, a server starts with a file that lacks only the added secret.
-    {"AStateWithoutTheSecretsThatWereAdded",
-     {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets}},
+    {"AStateWithoutTheSecretsThatWereAdded", With(kSecretPair, kForgetsAddedSecrets)},
 
-    {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},
-    {"RenewalsBeyondASecretThatOneSideLacks", {.rules = {.stops_renewals = false}}},
-    {"LeasesBeyondASecretThatTheHolderLacks", {.rules = {.stops_at_missing = false}}},
-    {"LeasesBeyondASecretThatTheCoordinatorLacks", {.rules = {.stops_at_unknown = false}}},
+    {"LeasesBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_grants = false})},
+    {"RenewalsBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_renewals = false})},
+    {"LeasesBeyondASecretThatTheHolderLacks",
+     With(kSecretLeases, Rules{.stops_at_missing = false})},
+    {"LeasesBeyondASecretThatTheCoordinatorLacks",
+     With(kSecretLeases, Rules{.stops_at_unknown = false})},
     {"SecretsAddedThatLeasesReach",
-     {.rules = {.secrets_after_leases = false, .secrets_after_mark = false}}},
-    {"SecretsAddedThatUnknownLeasesReach", {.rules = {.secrets_after_mark = false}}},
+     With(kSecretLeases, Rules{.secrets_after_leases = false, .secrets_after_mark = false})},
+    {"SecretsAddedThatUnknownLeasesReach", With(kSecretLeases, Rules{.secrets_after_mark = false})},
     {"AServerThatIsNotStoppedBeforeASecretThatItLacks",
-     {.fleet = kTwoNodeIds, .operation = {.stops_in_time = false}}},
+     With(kSecretPair, Operation{.stops_in_time = false})},
     {"ASecondCoordinatorThatIsNotToldOfASecret",
-     {.fleet = kEverything, .operation = {.adds_everywhere = false}}},
+     With(kSecretFleet, Operation{.adds_everywhere = false})},
     {"ACoordinatorThatIsNotToldOfSecretsAfterAFailover",
-     {.operation = {.sets_secrets_again = false}}},
+     With(kSecretLeases, Operation{.sets_secrets_again = false})},
 };
 
 bool Finds(const Scenario& scenario, uint64_t seed) {
@@ -231,13 +220,9 @@ TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     constexpr uint64_t kSchedules = 100000;  // many times the number needed
     constexpr uint64_t kWithoutRecord = 100;
     const auto& [name, rule] = GetParam();
-    const bool rotates = std::ranges::any_of(
-        kBrokenSecretRules,
-        [&, name = name](const BrokenRule& other) { return other.name == name; });
     Scenario scenario = rule;
-    scenario.rotates = rotates;
     scenario.layout = {kWindowEpochMs, 8, 3, 2};
-    scenario.layout.lowest_stands_for_second = rotates;
+    scenario.layout.lowest_stands_for_second = scenario.rotates;
     scenario.numbers = scenario.layout;
     const std::vector<uint64_t> recorded = RecordedSeeds(name);
     if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); }))
@@ -253,10 +238,8 @@ TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
         RecordSeed(name, seed);
 }
 
-const auto NameOf = [](const auto& rule) { return rule.param.name; };
-INSTANTIATE_TEST_SUITE_P(Leases, FleetSimulationFinds, testing::ValuesIn(kBrokenRules), NameOf);
-INSTANTIATE_TEST_SUITE_P(Secrets, FleetSimulationFinds, testing::ValuesIn(kBrokenSecretRules),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Rules, FleetSimulationFinds, testing::ValuesIn(kBrokenRules),
+                         [](const auto& rule) { return rule.param.name; });
 
 }  // namespace
 }  // namespace randflake::simulation

@@ -130,29 +130,6 @@ TEST(NextReservation, Refuses) {
 
 using AtomicWord = std::atomic<uint64_t>;
 
-TEST(Reserve, MovesTheWordToItsLastNumber) {
-    AtomicWord slot{Word(99, 7, kMax)}, window{kWindow.ToWord()};
-    const auto clock = [] { return Tick{120}; };
-    ExpectReserved(Reserve(kRandflake, slot, window, 5, clock), {120, 7, 0}, 5);
-    EXPECT_EQ(slot.load(), Word(120, 7, 4));
-    ExpectReserved(Reserve(kRandflake, slot, window, 1, clock), {120, 7, 5}, 1);
-    EXPECT_EQ(slot.load(), Word(120, 7, 5));
-}
-
-// Twice, another process takes numbers between Reserve's load and Reserve's compare-and-swap.
-TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
-    AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
-    int readings = 0;
-    const auto clock = [&] {
-        if (++readings <= 2)
-            slot.fetch_add(10);
-        return Tick{120};
-    };
-    ExpectReserved(Reserve(kRandflake, slot, window, 2, clock), {120, 7, 26}, 2);
-    EXPECT_EQ(readings, 3);
-    EXPECT_EQ(slot.load(), Word(120, 7, 27));
-}
-
 // Long runs use up what they may take of a second. Then a single number is still free.
 TEST(LongRun, LeavesAQuarterOfEachSecond) {
     const auto take = [](uint64_t word, uint32_t wanted) {
