@@ -144,7 +144,7 @@ sub reloads {
     $node->poll_query_until('postgres',
         "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
       or give_up('the reload did not come');
-    is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), $problem, "$name: problem");
+    is(status_of($node, 'problem'), $problem, "$name: problem");
     my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;
     is(scalar @logged, $warnings, "$name: warnings");
 }
@@ -174,14 +174,13 @@ refuses_to_start($node, { %static, %coordinator },
 configure($node, %leased);
 $node->start;
 my $no_lease = qr/this server has no lease of node ids/;
-my $leased_problem = sub { $node->safe_psql('postgres', 'SELECT problem FROM randflake_status') };
-like($leased_problem->(), $no_lease, 'leased: the worse problem shows');
+like(status_of($node, 'problem'), $no_lease, 'leased: the worse problem shows');
 my $position = -s $node->logfile;
 configure($node, %leased, node_id => 1);
 $node->reload;
 $node->wait_for_log($warning, $position);
 pass('  a node id is set too: a warning');
-like($leased_problem->(), $no_lease, '  the worse problem still shows');
+like(status_of($node, 'problem'), $no_lease, '  the worse problem still shows');
 $position = -s $node->logfile;
 configure($node, %static);
 $node->reload;

@@ -2,6 +2,7 @@
 # verbose log, or in process titles.
 
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 
 my $talkative = <<'CONF';
 log_min_messages = debug5
@@ -123,12 +124,7 @@ for my $form ('setting', 'file') {
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
-    my $log_start = -s $node->logfile;
-    my $pid = $node->safe_psql('postgres',
-        q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
-    kill 'KILL', $pid;
-    $node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_start);
-    $node->poll_query_until('postgres', 'SELECT true');
+    crash_backend($node);
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
 
     my $session = start_session($node,

@@ -6,11 +6,8 @@ my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',
     'CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
       . ' INSERT INTO made SELECT FROM generate_series(1, 1000)');
-$primary->backup('backup');
 
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
 for my $max_wait (0, '1h') {

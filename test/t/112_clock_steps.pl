@@ -23,10 +23,7 @@ sub start_off_by {
     return;
 }
 
-sub status {
-    my ($columns) = @_;
-    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
-}
+sub status { return status_of($node, @_) }
 
 sub generates_by_the_clock {
     my ($test_name, $range) = @_;
@@ -156,8 +153,7 @@ write_secrets($node, $secret, $from => random_secret());
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/secret/ },
     'a secret may not begin in seconds that another range has used');
 $from += 100;
-write_secrets($node, $secret, $from => random_secret());
-is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a secret after these is taken');
+is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a secret after these is taken');
 clock_offset($node, 3160);
 is( $node->safe_psql('postgres',
         'SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),

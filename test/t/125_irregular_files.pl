@@ -22,8 +22,7 @@ my $content = "somebody's data\n";
 
 sub generates {
     my ($test_name) = @_;
-    my ($file, $errors) = $history->generate($node, 100, '60s');
-    is($history->add_era($file)->{count}, 100, "$test_name: generates") or diag($errors);
+    $history->generates($node, 100, $test_name, '60s');
 }
 
 sub make_target {

@@ -19,10 +19,7 @@ my $node = new_server(
 
 sub generate {
     my ($node, $test_name) = @_;
-    my ($file, $errors) = $history->generate($node, 100);
-    my $era = $history->add_era($file);
-    is($era->{count}, 100, "$test_name: generates") or diag($errors);
-    return $era;
+    return $history->generates($node, 100, $test_name);
 }
 
 # Reads the log from a position on. Returns each warning about the state, and the message about the
@@ -38,7 +35,7 @@ sub warnings_since {
     return \@warnings;
 }
 
-sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
+sub problem_of { return status_of($_[0], 'problem') }
 
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
@@ -71,8 +68,7 @@ sub holds_off {
     $node->restart;
     is(problem_of($node), '', "$test_name, acknowledged: none");
     generate($node, "$test_name, acknowledged");
-    is( $node->safe_psql('postgres', 'SELECT problem, copy_found_at FROM randflake_status'),
-        '|', "$test_name, acknowledged: nor after the first identifier");
+    is(status_of($node, 'problem, copy_found_at'), '|', "$test_name, acknowledged: nor after the first identifier");
     $node->stop;
 }
 

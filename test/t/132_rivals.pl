@@ -2,12 +2,13 @@
 # after a promotion, and through a common coordinator. All these servers must keep generating.
 
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 
 my $secret = random_secret();
 my $message = 'another server runs with node ids of this one';
 my $both = 'Both make the same identifiers. Stop one, and start it again only as a standby or with node ids that no other server uses.';
 
-sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
+sub problem_of { return status_of($_[0], 'problem') }
 sub generate { return $_[0]->safe_psql('postgres', q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }
 sub by_machine { return "$message: The postmaster of the other server is process $_[0] of this machine. $both" }
 my $by_upstream = qq{$message: "primary_conninfo" names the other server, which is not in recovery. $both};
@@ -32,11 +33,7 @@ generate($two);
 # The postmaster makes new shared memory after a crash. Server one must still detect server two.
 $two->append_conf('postgresql.conf', 'restart_after_crash = on');
 $two->reload;
-my $session = start_session($two, 'SELECT pg_sleep(600)');
-my $pid = wait_until { $two->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'}) };
-kill 'KILL', $pid;
-eval { finish_session($session) };
-wait_until { $two->psql('postgres', 'SELECT 1') == 0 };
+crash_backend($two);
 is(problem_of($one), by_machine(postmaster_of($two)), 'after a crash of a backend, one still knows');
 $two->stop('immediate');
 ok($one->poll_query_until('postgres', 'SELECT problem IS NULL FROM randflake_status'), 'without the other, none, however it ended');
@@ -75,9 +72,7 @@ for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server
     like(slurp_file($two->logfile, $from), qr/WARNING:  a second server of this machine .* unnoticed\n.*DETAIL:  $why\n.*HINT:  .*\/dev\/shm/, '  and logs it');
     is(problem_of($one), '', '  and the other one sees nothing');
     unlink $fault;
-    my $before_crash = -s $two->logfile;
-    kill 'KILL', wait_until { $two->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'}) };
-    $two->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $before_crash);
+    crash_backend($two);
     generate($two);
     is(problem_of($two), by_machine(postmaster_of($one)), '  until it claims them at a restart');
     $two->stop;
@@ -104,10 +99,7 @@ my $primary = start_server('primary',
     conf => "log_replication_commands = on\n");
 generate($primary);
 leave_machine($primary);
-$primary->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 is(problem_of($primary), '', 'a standby is no rival of its primary');
 $standby->promote;
 has_logged($standby, 0, qr/WARNING:  $message\n.*DETAIL:  "primary_conninfo" names the other server, which is not in recovery/,
@@ -127,7 +119,7 @@ sub asks {
     }
 }
 asks($standby, $primary);
-is($standby->safe_psql('postgres', 'SELECT copy_found_at IS NOT NULL FROM randflake_status'), 't', '  and stays a copy beside its original');
+is(status_of($standby, 'copy_found_at IS NOT NULL'), 't', '  and stays a copy beside its original');
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
 sub upstream_is {
@@ -135,9 +127,7 @@ sub upstream_is {
     asks($standby, $answers);
     is(problem_of($standby), $problem, "$test_name " . ($problem ? 'and is a rival' : 'and is no rival'));
 }
-my $follower = PostgreSQL::Test::Cluster->new('follower');
-$follower->init_from_backup($primary, 'backup', has_streaming => 1);
-$follower->start;
+my $follower = standby_of($primary, 'follower', backup => 'standby');
 configure($two, node_id => 5, secret => random_secret());
 $two->append_conf('postgresql.conf', "log_replication_commands = on\nwal_level = replica\nmax_wal_senders = 2");
 $two->start;
@@ -158,31 +148,27 @@ $_->stop for $follower, $two, $primary, $standby;
 
 # --- copies, and what became of their original ----------------------------------------------------
 
-my $copy_of = q{SELECT coalesce(problem ~ '^this data directory is a copy', false), copy_found_at IS NOT NULL FROM randflake_status};
+my $is_copy = q{coalesce(problem ~ '^this data directory is a copy', false), copy_found_at IS NOT NULL};
 my $alpha = start_server('alpha', init => [ allows_streaming => 1 ], settings => { node_id => 20, spare_node_ranges => 3, secret => $secret },
     conf => "log_replication_commands = on\n");
 generate($alpha);
-$alpha->backup('backup');
-my %copy = map {
-    my $copy = PostgreSQL::Test::Cluster->new($_);
-    $copy->init_from_backup($alpha, 'backup', has_streaming => $_ ne 'gamma');
-    ($_ => $copy)
-} qw(beta other gamma);
-my ($beta, $other, $gamma) = @copy{qw(beta other gamma)};
+my ($beta, $other) = map { standby_of($alpha, $_, start => 0) } qw(beta other);
+my $gamma = PostgreSQL::Test::Cluster->new('gamma');
+$gamma->init_from_backup($alpha, 'beta');
 
 # A copy with other node ids than its original repeats nothing. It does not forget those.
 configure($gamma, node_id => 24, secret => $secret);
 for my $start (1, 2) {
     $gamma->start;
-    is($gamma->safe_psql('postgres', $copy_of), 'f|f', "a copy with other node ids, start $start: no problem");
+    is(status_of($gamma, $is_copy), 'f|f', "a copy with other node ids, start $start: no problem");
     generate($gamma);
-    is($gamma->safe_psql('postgres', $copy_of), 'f|f', '  nor after the first identifier');
+    is(status_of($gamma, $is_copy), 'f|f', '  nor after the first identifier');
     $gamma->stop;
 }
 like(slurp_file($gamma->logfile), qr/LOG:  the window file of randflake was copied from another.*\n.*\n.*HINT:  The server it came from had other node ids/, '  which the log says');
 configure($gamma, node_id => 23, secret => $secret);
 $gamma->start;
-is($gamma->safe_psql('postgres', 'SELECT copy_found_at IS NOT NULL FROM randflake_status'), 't', '  under a spare node id of the original, it is one');
+is(status_of($gamma, 'copy_found_at IS NOT NULL'), 't', '  under a spare node id of the original, it is one');
 $gamma->stop;
 
 # A promoted standby is a copy until its original follows it.
@@ -192,25 +178,25 @@ leave_machine($alpha);
 $alpha->stop;
 $beta->promote;
 generate($beta);
-is($beta->safe_psql('postgres', $copy_of), 't|t', 'a promoted standby is a copy while its original is away');
+is(status_of($beta, $is_copy), 't|t', 'a promoted standby is a copy while its original is away');
 $other->append_conf('postgresql.conf', "primary_conninfo = '" . $beta->connstr . " application_name=other'");
 $other->reload;
 $beta->wait_for_catchup($other, 'replay', $beta->lsn('insert'));
 asks($beta, $other);
-is($beta->safe_psql('postgres', $copy_of), 't|t', '  while another standby of its timeline follows it');
+is(status_of($beta, $is_copy), 't|t', '  while another standby of its timeline follows it');
 $alpha->set_standby_mode;
 $alpha->start;
 asks($beta, $alpha);
-is($beta->safe_psql('postgres', $copy_of), 't|t', '  while its original is a standby on another timeline');
+is(status_of($beta, $is_copy), 't|t', '  while its original is a standby on another timeline');
 $alpha->append_conf('postgresql.conf', "primary_conninfo = '" . $beta->connstr . " application_name=alpha'");
 $alpha->reload;
 $beta->wait_for_catchup($alpha, 'replay', $beta->lsn('insert'));
 asks($beta, $alpha);
-ok($beta->poll_query_until('postgres', $copy_of, 'f|f'), '  and no longer when its original follows it');
+ok($beta->poll_query_until('postgres', "SELECT $is_copy FROM randflake_status", 'f|f'), '  and no longer when its original follows it');
 has_logged($beta, 0, qr/LOG:  the original of this data directory follows this server/, '  which it logs');
 $beta->restart;
 generate($beta);
-is($beta->safe_psql('postgres', $copy_of), 'f|f', '  also after a restart');
+is(status_of($beta, $is_copy), 'f|f', '  also after a restart');
 $_->stop for $alpha, $other, $beta;
 
 # --- a common coordinator ------------------------------------------------------------------------

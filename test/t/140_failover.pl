@@ -79,10 +79,7 @@ my @checksums = (extra => ['--data-checksums']);
 
 my $a = start_primary('a', @checksums);
 store($a, 1000);
-$a->backup('base');
-my $b = PostgreSQL::Test::Cluster->new('b');
-$b->init_from_backup($a, 'base', has_streaming => 1);
-$b->start;
+my $b = standby_of($a, 'b');
 # This table slows down the checkpoint after the promotion, because the checkpoint must write it.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);

@@ -17,9 +17,7 @@ $fleet->{clock} = $fleet->{template};
 
 # The first coordinator and its standby share one connection string, and never run at the same time.
 my $first = start_coordinator($fleet, 'first');
-$first->backup('old');
-my $second = PostgreSQL::Test::Cluster->new('second');
-$second->init_from_backup($first, 'old', has_streaming => 1);
+my $second = standby_of($first, 'second', start => 0);
 start_in_fleet($fleet, $second);
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
   join(',', map { $_->host } $first, $second), join(',', map { $_->port } $first, $second);
@@ -108,9 +106,7 @@ my $not_promoted = { message => qr/^this coordinator did not take over by a star
 my $primary = start_coordinator($fleet, 'primary');
 $primary->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 3600, secrets => repeat($$a$$, 16))');
 my $last = granted($primary);
-my $heir = PostgreSQL::Test::Cluster->new('heir');
-$primary->backup('heir');
-$heir->init_from_backup($primary, 'heir', has_streaming => 1);
+my $heir = standby_of($primary, 'heir', start => 0);
 start_in_fleet($fleet, $heir);
 error_is($primary, $nothing_lost, '55000', $not_promoted, 'nothing was lost: a primary was not promoted');
 error_is($heir, $nothing_lost, '25006', { message => qr/during recovery|read-only/ }, '  nor was a standby');
@@ -130,9 +126,7 @@ configure($own, leasing($fleet, $own));
 start_in_fleet($fleet, $own);
 make_coordinator($own);
 wait_for_lease($own);
-$own->backup('standby');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($own, 'standby', has_streaming => 1);
+my $standby = standby_of($own, 'standby', start => 0);
 configure($standby, leasing($fleet, $standby));
 start_in_fleet($fleet, $standby);
 $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));

@@ -8,10 +8,7 @@ use RandflakeLease;
 $RandflakeLease::duration = 20;
 my $fleet = new_fleet();
 my $primary = start_coordinator($fleet, 'first');
-my $standby = PostgreSQL::Test::Cluster->new('second');
-$primary->backup('standby');
-$standby->init_from_backup($primary, 'standby', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'second');
 
 # Each server has its own order of hosts and its own value.
 my @holders;

@@ -3,6 +3,7 @@
 
 use Docs;
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 
 read_document('docs/troubleshooting.md', 'test/t/206_lease_went_back.pl');
 my $node = PostgreSQL::Test::Cluster->new('coordinator');
@@ -110,9 +111,7 @@ sub renews {
     my ($test_name) = @_;
     is($node->safe_psql('postgres', "SELECT lease_end > 0 FROM randflake_lease_renew($known, '$incarnation', extract(epoch FROM now())::bigint + 3000, 3600, repeat('a', 16))"), 't', "$test_name: it renews");
 }
-run_command([ 'psql', '-XAt', '-d', $node->connstr('postgres'), '-c', q{COPY (SELECT pg_backend_pid()) TO PROGRAM 'read pid; kill -KILL $pid; cat'} ]);
-wait_until { slurp_file($node->logfile) =~ /all server processes terminated; reinitializing/ } or give_up('no session crashed');
-$node->poll_query_until('postgres', 'SELECT true') or give_up('it does not come back');
+crash_backend($node);
 grants('a session crashed');
 
 for my $mode ('fast', 'immediate') {
@@ -125,10 +124,7 @@ for my $mode ('fast', 'immediate') {
 
 # A standby is promoted and leases. Then the primary starts as it was left.
 for my $mode ('fast', 'immediate') {
-    my $standby = PostgreSQL::Test::Cluster->new("standby_$mode");
-    $node->backup("base_$mode");
-    $standby->init_from_backup($node, "base_$mode", has_streaming => 1);
-    $standby->start;
+    my $standby = standby_of($node, "standby_$mode");
     $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
     $node->stop($mode);
     $standby->promote;
@@ -140,7 +136,7 @@ for my $mode ('fast', 'immediate') {
     nothing_lost("  which is the operator's word ($mode)");
 }
 my $copy = PostgreSQL::Test::Cluster->new('copy');
-$copy->init_from_backup($node, 'base_fast');
+$copy->init_from_backup($node, 'standby_fast');
 $copy->start;
 holds_off('a copy', $copy);
 error_is($copy, "$configure(nothing_lost => true)", '55000', { message => qr/did not take over by a start or/ }, '  which is no start of the former server');

@@ -201,9 +201,7 @@ isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under an
 $lease = lease_of($holder);
 
 # The standby has a copy of the primary's lease. The standby's postmaster has acquired no lease.
-$holder->backup('standby');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($holder, 'standby', has_streaming => 1);
+my $standby = standby_of($holder, 'standby', start => 0);
 configure($standby, leasing($fleet, $coordinator, node_count => 2));
 $standby->start;
 crash_backend($standby);
@@ -215,8 +213,7 @@ end_load($fleet, $standby);
 $standby->stop;
 
 # A standby that was made before its primary had leases has no file `identity`.
-my $early = PostgreSQL::Test::Cluster->new('early');
-$early->init_from_backup($holder, 'standby', has_streaming => 1);
+my $early = standby_of($holder, 'early', backup => 'standby', start => 0);
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $early->data_dir . '/randflake');
 configure($early, leasing($fleet, $coordinator, node_count => 2));
 $early->start;

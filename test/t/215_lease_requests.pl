@@ -19,14 +19,11 @@ my $passwords = "$here dbname=postgres user";
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
 CREATE ROLE stranger LOGIN;
-GRANT EXECUTE ON FUNCTION
-    randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer, text),
-    randflake_lease_release(bigint, uuid, bigint) TO leaser;
 CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
 CREATE DATABASE rival;
 SQL
+let_lease($coordinator, 'leaser');
 $coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart;'
       . 'SELECT apart.randflake_lease_configure(never_leased => true)');
 $coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'

@@ -50,12 +50,9 @@ append_to_file($hba, "local all all trust\nhostssl postgres +leaseholder 127.0.0
 start_in_fleet($fleet, $coordinator);
 make_coordinator($coordinator);
 my $password = 'pass word';
-$coordinator->safe_psql('postgres', <<"SQL");
-CREATE ROLE leaseholder;
-GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer, text), randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
-CREATE ROLE server1 LOGIN PASSWORD '$password' CONNECTION LIMIT 4 IN ROLE leaseholder;
-SQL
+$coordinator->safe_psql('postgres',
+    "CREATE ROLE leaseholder; CREATE ROLE server1 LOGIN PASSWORD '$password' CONNECTION LIMIT 4 IN ROLE leaseholder");
+let_lease($coordinator, 'leaseholder');
 
 my $passfile = "$directory/passfile";
 append_to_file($passfile, "*:*:*:*:$password\n");

@@ -5,6 +5,7 @@
 # three). The test prints how long the search takes after a start and after a promotion.
 
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
@@ -204,9 +205,7 @@ $own->safe_psql('hidden', 'ALTER TABLE randflake_lease_pool DROP COLUMN high_wat
 is_open($own, 'the look is made once');
 $own->append_conf('postgresql.conf', 'restart_after_crash = on');
 $own->reload;
-kill 'KILL', (processes_of($own))[-1];
-log_has($own, qr/all server processes terminated; reinitializing/, 'a session is killed');
-wait_for_connection($own);
+crash_backend($own);
 is_closed($own, not_looked('hidden', 'table "randflake_lease_pool" has no "high_water"'), 'a crash of a session repeats it');
 $own->safe_psql('postgres', 'DROP DATABASE hidden');
 is_open($own, 'a database that is gone keeps nothing closed');
@@ -254,8 +253,7 @@ $own->safe_psql('theirs', 'CREATE TABLE mine.t WITH (parallel_workers = 7) AS SE
 # Crashes the server, fills its slots for an hour, and returns the sessions that fill them.
 sub fill_slots {
     my ($node) = @_;
-    kill 'KILL', (processes_of($node))[-1];
-    wait_for_connection($node);
+    crash_backend($node);
     my @sessions = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('theirs') . ' user=stranger', '-c',
         'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 7',
         '-c', 'SELECT count(pg_sleep(3600)) FROM mine.t' ], '<', '/dev/null', '&>', \my $out, IPC::Run::timeout(600)) } 1 .. 2;
@@ -310,11 +308,9 @@ sub time_of_look {
 restart_as($own, node_id => 101);
 time_of_look($own, 'start');
 $own->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
-$own->backup('backup');
 my %standby;
 for my $name ('inside', 'outside') {
-    my $standby = $standby{$name} = PostgreSQL::Test::Cluster->new($name);
-    $standby->init_from_backup($own, 'backup', has_streaming => 1);
+    my $standby = $standby{$name} = standby_of($own, $name, start => 0);
     restart_as($standby, node_id => $name eq 'inside' ? 0 : 101);
     $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
 }

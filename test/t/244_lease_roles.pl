@@ -6,15 +6,9 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', conf => "max_prepared_transactions = 2\n");
-$coordinator->safe_psql('postgres', <<'SQL');
-CREATE ROLE leaseholder;
-GRANT EXECUTE ON FUNCTION
-    randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer, text),
-    randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
-CREATE ROLE first LOGIN IN ROLE leaseholder;
-CREATE ROLE second LOGIN IN ROLE leaseholder;
-SQL
+$coordinator->safe_psql('postgres',
+    'CREATE ROLE leaseholder; CREATE ROLE first LOGIN IN ROLE leaseholder; CREATE ROLE second LOGIN IN ROLE leaseholder');
+let_lease($coordinator, 'leaseholder');
 my @holders = map {
     start_holder($fleet, "holder$_", $coordinator->connstr('postgres') . ' user=first')
 } 1, 2;

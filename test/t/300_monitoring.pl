@@ -111,13 +111,10 @@ unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
 # The capacity excludes the numbers that servers skip because of the former secret.
-my $rotated = new_server('rotated', settings => {});
 my $from = time - 86400;
-write_secrets($rotated, random_secret(), $from => random_secret());
-configure($rotated, node_id => 1, node_count => 2, secret_file => secret_path($rotated), max_wait => '1h');
-$rotated->start;
-$rotated->safe_psql('postgres',
-    'CREATE EXTENSION randflake; CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+my $rotated = start_server('rotated', secrets => [ random_secret(), $from => random_secret() ],
+    settings => { node_id => 1, node_count => 2, max_wait => '1h' });
+$rotated->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
 ($row) = rows_of($rotated, $sets->{randflake}{query});
 is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) / 2**30)),
     'what a former secret owns is not counted as capacity');
@@ -126,10 +123,7 @@ $rotated->stop;
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
-$primary->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_")
   for qw(randflake randflake_server);
 $standby->promote;

@@ -166,10 +166,7 @@ configure($node, node_id => 1, secret => $secret, max_wait => '1h');
 $node->restart;
 is($node->safe_psql('postgres', $content), $expected, 'with the secret everything is back');
 
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($node, 'standby');
 sub unbound_for {
     my ($server, $who, $user, $reason) = @_;
     my (undef, undef, $errors) = $server->psql('early', q{SELECT 'a'::randflake},

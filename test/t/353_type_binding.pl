@@ -12,11 +12,9 @@ my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
 # The test sets the server's clock, and so need not wait for the time of a secret.
-my $node = new_server('main', settings => {});
+my $node = start_server('main', own_clock => 1, extensions => ['randflake_type'], secrets => [ $secrets[0] ],
+    settings => { node_id => 1, max_wait => '1h' });
 my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
-configure($node, %settings);
-write_secrets($node, $secrets[0]);
-start_under_clock($node);
 my $clock = int time;
 sub clock_shows {
     ($clock) = @_;
@@ -25,7 +23,6 @@ sub clock_shows {
 clock_shows($clock);
 
 $node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION randflake_type CASCADE;
 CREATE ROLE app LOGIN;
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO made (n) SELECT generate_series(1, 5000);
@@ -45,11 +42,7 @@ sub restart_with {
     write_secrets($node, @file);
     start_under_clock($node);
 }
-sub reload_with {
-    my (@file) = @_;
-    write_secrets($node, @file);
-    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
-}
+sub reload_with { return reload_secrets($node, @_) }
 
 sub reads_old {
     my ($test_name) = @_;

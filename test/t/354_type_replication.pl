@@ -16,10 +16,7 @@ my $content =
 
 # --- a physical standby ----------------------------------------------------------------------
 
-$publisher->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($publisher, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($publisher, 'standby');
 $publisher->wait_for_catchup($standby, 'replay', $publisher->lsn('insert'));
 is($standby->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
     'a standby shows what its primary shows');

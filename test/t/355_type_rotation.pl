@@ -16,9 +16,7 @@ for my $i (0, 1) {
     my $node = $node{$name} = new_server($name, init => [ allows_streaming => 'logical' ],
         conf => "max_worker_processes = 20\nmax_logical_replication_workers = 12\n"
           . "max_sync_workers_per_subscription = 4\nwal_retrieve_retry_interval = 200ms\n",
-        settings => {});
-    write_secrets($node, $secrets[0]);
-    configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
+        secrets => [ $secrets[0] ], settings => { node_id => 10 * $i, node_count => 2, max_wait => '1h' });
     start_under_clock($node, $node{one});    # both servers share one clock
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
@@ -59,10 +57,7 @@ for my $name (@names) {
 # --- the change -----------------------------------------------------------------------------------
 
 my $from = int(time) + 25;
-for my $name (@names) {
-    write_secrets($node{$name}, $secrets[0], $from => $secrets[1]);
-    is($node{$name}->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, "$name has a second secret");
-}
+is(reload_secrets($node{$_}, $secrets[0], $from => $secrets[1]), 2, "$_ has a second secret") for @names;
 clock_runs_from($node{one}, $from + 0.5);
 
 my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';

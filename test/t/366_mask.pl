@@ -9,11 +9,8 @@ use RandflakeSecrets;
 read_document('docs/masking.md', 'test/t/366_mask.pl');
 my $secret = '00112233445566778899aabbccddeeff';
 my $largest = (1 << 53) - 1;
-my $node = new_server('main', init => [ allows_streaming => 1 ], settings => {});
-write_secrets($node, $secret);
-configure($node, node_id => 254, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
-start_under_clock($node);
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+my $node = start_server('main', init => [ allows_streaming => 1 ], own_clock => 1, extensions => ['randflake_type'],
+    secrets => [$secret], settings => { node_id => 254, node_count => 2, max_wait => '1h' });
 
 is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
     '8771554062691717|4345888219859292', 'the two known answers');
@@ -88,10 +85,7 @@ SKIP: {
 
 # --- a standby ---------------------------------------------------------------------------------
 
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($node, 'standby');
 is($standby->safe_psql('postgres', "SELECT randflake_unmask(randflake_mask(1, 'customer'), 'customer')"),
     1, 'standby: masks');
 error_is($standby, 'SELECT randflake53_generate()', '25006', { hint => qr/primary/ }, 'standby: generates nothing');
@@ -110,8 +104,7 @@ for my $stop ('immediate', 'fast', 'immediate') {
 my $before = $node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
 my $mask = $node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')");
 my $from = time + 60;
-write_secrets($node, $secret, $from, random_secret());
-$node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
+reload_secrets($node, $secret, $from, random_secret());
 is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),
     $before, 'a further secret: earlier identifiers decode');
 my $loop = start_session($node, "DO \$\$ BEGIN WHILE clock_timestamp() < to_timestamp($from) + interval '2 s' LOOP

@@ -284,8 +284,7 @@ END $$;
 SQL
 my $from = int(time) + $ahead + 40;
 my $ids = paused("SELECT string_agg(rotates, ',') FROM rotates()", sub {
-        write_secrets($node, $secret, $from => random_secret());
-        is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a second secret is added');
+        is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a second secret is added');
         clock_offset($node, $ahead + 45);
     });
 is( $node->safe_psql('postgres', <<"SQL"), '12000|12000|t|t', '  all decode, to numbers before and after it');

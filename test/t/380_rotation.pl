@@ -15,10 +15,8 @@ my $clock;    # the server whose clock all servers share
 
 sub server {
     my ($name, $node_id, %options) = @_;
-    my $node = new_server($name, settings => {}, conf => "log_min_messages = debug1\n");
-    write_secrets($node, @{ $options{secrets} // [ $secrets[0] ] });
-    configure($node, node_id => $node_id, node_count => 3, secret_file => secret_path($node),
-        max_wait => '1h');
+    my $node = new_server($name, secrets => $options{secrets} // [ $secrets[0] ], conf => "log_min_messages = debug1\n",
+        settings => { node_id => $node_id, node_count => 3, max_wait => '1h' });
     start_under_clock($node, $clock //= $node);
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
     return $node;

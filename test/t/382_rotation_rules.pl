@@ -11,11 +11,9 @@ my @secrets = map { random_secret() } 1 .. 17;
 my $year = 365 * 86400;
 my $soon = int(time) + $year;
 
-my $node = new_server('main', settings => {},
-    conf => "restart_after_crash = on\n");
+my $node = new_server('main', conf => "restart_after_crash = on\n", secrets => [ $secrets[0] ], settings => {});
 my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20s');
 configure($node, %settings);
-write_secrets($node, $secrets[0]);
 
 # Writes the text to the secret file, replacing each SN (S1, S2, …) with secret number N.
 sub write_lines {
@@ -30,7 +28,7 @@ sub write_lines {
 my $query = 'SELECT string_agg(generation || state, $$ $$ ORDER BY generation) FROM randflake_secrets';
 sub secrets { return $node->safe_psql('postgres', $query) }
 sub generate { return $node->safe_psql('postgres', 'SELECT randflake_generate()') }
-sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()') }
+sub reload { return reload_secrets($node, @_) }
 
 # --- the file ------------------------------------------------------------------------------------
 
@@ -62,8 +60,7 @@ push @ids, generate();
 
 # --- reloads -------------------------------------------------------------------------------------
 
-write_secrets($node, $secrets[0]);
-is(reload(), 1, 'nothing new');
+is(reload($secrets[0]), 1, 'nothing new');
 write_secrets($node, $secrets[0], int(time) - 100 => $secrets[1]);
 my $asked_at = int time;
 my $early = error_of($node, 'SELECT randflake_reload_secret()');
@@ -89,20 +86,18 @@ $node->safe_psql('postgres', 'ALTER SYSTEM RESET randflake.max_clock_skew');
 $node->reload;
 is(secrets(), '1current', '  the one secret stays');
 
-write_secrets($node, $secrets[0], $soon => $secrets[1]);
-is(reload(), 2, 'a time to come is taken');
+is(reload($secrets[0], $soon => $secrets[1]), 2, 'a time to come is taken');
 is(secrets(), '1current 2future', '  as the view shows');
 is($node->safe_psql('postgres', 'SELECT extract(epoch FROM valid_from)::bigint FROM randflake_secrets WHERE generation = 2'),
     $soon, '  with its time');
-is(reload(), 2, '  once');
+is(reload($secrets[0], $soon => $secrets[1]), 2, '  once');
 my $grown = { message => qr/can only be added after the last one/ };
 write_secrets($node, $secrets[0]);
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/has 2 secrets.*holds 1\./ },
     'a file that is shorter is refused');
 write_secrets($node, $secrets[0], $soon + 1 => $secrets[1]);
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 2/ }, '  and another time');
-write_secrets($node, $secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2]);
-is(reload(), 3, 'a third is taken');
+is(reload($secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2]), 3, 'a third is taken');
 is($node->safe_psql('postgres', 'SELECT string_agg(fingerprint, $$ $$ ORDER BY generation) FROM randflake_secrets'),
     join(' ', fingerprints_of($secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2])),
     '  and the fingerprints cover the times and the secrets before');
@@ -152,18 +147,14 @@ start_with(1, 'a third to come', @ring, $soon => $secrets[2]);
 
 # --- after a crash -------------------------------------------------------------------------------
 
-write_secrets($node, @ring, $soon => $secrets[2]);
-is(reload(), 3, 'a third is added');
+is(reload(@ring, $soon => $secrets[2]), 3, 'a third is added');
 RandflakeHistory::crash_backend($node);
-$node->poll_query_until('postgres', 'SELECT 1', 1);
 is(secrets(), '1past 2current 3future', '  and is there after the crash of a session');
 push @ids, generate();
 write_lines("S1\nS2\n");
 RandflakeHistory::crash_backend($node);
-$node->poll_query_until('postgres', 'SELECT 1', 1);
 is(secrets(), '1past 2current 3future', '  with any contents of the file');
-write_secrets($node, @ring, $soon => $secrets[2]);
-is(reload(), 3, '  and nothing is new in it');
+is(reload(@ring, $soon => $secrets[2]), 3, '  and nothing is new in it');
 push @ids, generate();
 $node->stop('immediate');
 $node->start;
@@ -179,30 +170,22 @@ $node->stop;
 
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(1, 10, 100, never_leased => true)');
-my $holder = new_server('holder', settings => {});
-write_secrets($holder, $secrets[0]);
-configure($holder, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($holder),
-    lease_duration => 60, max_wait => '20s');
-$holder->start;
-$holder->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-my $end = $holder->safe_psql('postgres', 'SELECT extract(epoch FROM window_end)::bigint FROM randflake_status');
+my $holder = start_server('holder', secrets => [ $secrets[0] ],
+    settings => { coordinator => $coordinator->connstr('postgres'), lease_duration => 60, max_wait => '20s' });
+$holder->safe_psql('postgres', 'SELECT randflake_generate()');
+my $end = status_of($holder, 'extract(epoch FROM window_end)::bigint');
 cmp_ok($end, '>', time + 20, 'a lease lasts');
 write_secrets($holder, $secrets[0], $end - 1 => $secrets[1]);
 error_is($holder, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
     '  and no secret begins before its end');
-write_secrets($holder, $secrets[0], $end + 60 => $secrets[1]);
-is($holder->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  but later');
+is(reload_secrets($holder, $secrets[0], $end + 60 => $secrets[1]), 2, '  but later');
 $holder->stop;
 $coordinator->stop;
 
 # --- a waiting session ---------------------------------------------------------------------------
 
-my $waiting = new_server('waiting', settings => {});
-my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
-configure($waiting, %of_waiting);
-write_secrets($waiting, $secrets[0]);
-start_under_clock($waiting);
-$waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
+my $waiting = start_server('waiting', own_clock => 1, secrets => [ $secrets[0] ], settings => { node_id => 9, max_wait => '1h' });
+$waiting->safe_psql('postgres', 'SELECT randflake_generate()');
 # The clock was set back, so servers may already have used times that are ahead of the clock.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
@@ -217,8 +200,7 @@ clock_stands_at($waiting, $stands + 0.5);
 my $session = start_session($waiting, 'CREATE TABLE made AS SELECT id FROM randflake_generate(140000) AS id');
 wait_until_waiting($waiting, 1);
 my @begun = ($secrets[0], $stands + 10 => $secrets[1]);
-write_secrets($waiting, @begun);
-is($waiting->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a secret is added while a session waits');
+is(reload_secrets($waiting, @begun), 2, 'a secret is added while a session waits');
 clock_runs_from($waiting, $stands + 10.2);
 is((finish_session($session))[1], '', '  and the session goes on');
 is($waiting->safe_psql('postgres', <<"SQL"), '140000|140000|t|t', '  under the secret of each second');

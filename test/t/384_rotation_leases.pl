@@ -39,12 +39,6 @@ sub holder {
     return $node;
 }
 
-sub reload_secret {
-    my ($node, @file) = @_;
-    write_secrets($node, @file);
-    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
-}
-
 sub now {
     return $coordinator->safe_psql('postgres', 'SELECT floor(extract(epoch FROM clock_timestamp()))::bigint');
 }
@@ -64,7 +58,7 @@ my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
 
 my $from = now() + 600;
 my @ring = ($secrets[0], $from => $secrets[1]);
-is(reload_secret($first, @ring), 2, 'one server has a second secret');
+is(reload_secrets($first, @ring), 2, 'one server has a second secret');
 my $fingerprint = $first->safe_psql('postgres', $latest);
 coordinator_shows($first, "secrets LIKE '% $fingerprint@%' AND stops_at = to_timestamp($from)",
     '  and names it to a coordinator that does not know it yet');
@@ -76,7 +70,7 @@ is($coordinator->safe_psql('postgres', block('stops')) =~ s/\|[^|]*$//r,
     'second|' . $second->safe_psql('postgres', $latest), '  and the other one is shown');
 is($coordinator->safe_psql('postgres', 'SELECT stops_at FROM randflake_leases WHERE holder = $$second$$ LIMIT 1'),
     $coordinator->safe_psql('postgres', "SELECT to_timestamp($from)"), '  with the time');
-is(reload_secret($coordinator, @ring), 2, 'the coordinator decodes');
+is(reload_secrets($coordinator, @ring), 2, 'the coordinator decodes');
 
 clock_runs_from($fleet->{clock}, $from - 15);
 wait_for_open_window($_) for $first, $second;
@@ -103,7 +97,7 @@ wait_for_open_window($first);
 # --- the late server ------------------------------------------------------------------------------
 
 my $back = now();
-is(reload_secret($second, @ring), 2, 'the other server reads the file afterwards');
+is(reload_secrets($second, @ring), 2, 'the other server reads the file afterwards');
 wait_for_open_window($second);
 wait_for_status($second, 'problem IS NULL AND lease_error IS NULL');
 pass('  and goes on without a restart');
@@ -138,7 +132,7 @@ my $third = holder('third', @ring);
 my @fleet_of_three = ($first, $second, $third);
 my $untold = now() + 600;
 push @ring, $untold => $secrets[2];
-is(reload_secret($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of_three;
+is(reload_secrets($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of_three;
 clock_runs_from($fleet->{clock}, $untold - 8);
 wait_for_status($_, "window_end = to_timestamp($untold)") for @fleet_of_three;
 pass('the coordinator lacks the secret: all stop');
@@ -147,7 +141,7 @@ is($coordinator->safe_psql('postgres', block('reached')), $coordinator->safe_psq
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('configure')));
 wait_for_open_window($_) for @fleet_of_three;
 pass('  told afterwards, all go on');
-is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
+is(reload_secrets($coordinator, @ring), 3, 'the coordinator decodes');
 
 # --- a withdrawn secret ---------------------------------------------------------------------------
 
@@ -155,7 +149,7 @@ $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_durati
 configure_holder($first, lease_duration => '10min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
-is(reload_secret($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
+is(reload_secrets($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
 coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'},
     '  is named at once');
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));

@@ -56,8 +56,7 @@ sub knows {
     error_is($node, $sql, '55000', $lacks, $test_name);
 }
 
-write_secrets($maker, @ring);
-is($maker->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'another one has a second secret');
+is(reload_secrets($maker, @ring), 2, 'another one has a second secret');
 my ($fingerprint) = reverse fingerprints_of(@ring);
 $coordinator->safe_psql('postgres', "SELECT randflake_lease_add_secret('$fingerprint', to_timestamp($from))");
 knows($lacking, 'told by the coordinator: what it reads as that time is refused');
@@ -104,13 +103,11 @@ $lacking->stop('immediate');
 start_in_fleet($fleet, $lacking);
 refuses($lacking, 'after a crash, without the coordinator');
 
-$lacking->backup('lacking');
+my $standby = standby_of($lacking, 'standby', start => 0);
 $lacking->stop;
 configure_server($lacking, node_id => 5);
 start_in_fleet($fleet, $lacking);
 refuses($lacking, 'with node ids of its own');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($lacking, 'lacking', has_streaming => 1);
 write_secrets($standby, $secrets[0]);
 configure_server($standby, node_id => 6);
 start_in_fleet($fleet, $standby);
@@ -130,8 +127,7 @@ sub reads {
     is($node->safe_psql('postgres', "SELECT count(DISTINCT k) FROM t WHERE randflake_timestamp(k) = to_timestamp($made_at)"), 5,
         "$test_name: with their time");
 }
-write_secrets($standby, @ring);
-is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'the standby gets it by a reload');
+is(reload_secrets($standby, @ring), 2, 'the standby gets it by a reload');
 reads($standby, 'the standby');
 $standby->stop;
 start_in_fleet($fleet, $standby);
@@ -144,13 +140,12 @@ start_in_fleet($fleet, $lacking);
 reads($lacking, 'static, started with it');
 $lacking->stop;
 my $again = PostgreSQL::Test::Cluster->new('again');
-$again->init_from_backup($lacking, 'lacking');
+$again->init_from_backup($lacking, 'standby');
 write_secrets($again, $secrets[0]);
 configure_server($again, %leases);
 start_in_fleet($fleet, $_) for $coordinator, $again;
 knows($again, 'a copy that leases is told too');
-write_secrets($again, @ring);
-is($again->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'leased, it gets it by a reload');
+is(reload_secrets($again, @ring), 2, 'leased, it gets it by a reload');
 reads($again, 'leased');
 wait_for_lease($again);
 $again->stop;

@@ -7,9 +7,7 @@ use RandflakeManaged;
 use RandflakeSecrets;
 
 my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
-my $library = new_server('library', settings => {}, conf => "wal_level = logical\n");
-configure($library, node_id => 1, secret_file => secret_path($library));
-write_secrets($library, @ring);
+my $library = new_server('library', secrets => \@ring, settings => { node_id => 1 }, conf => "wal_level = logical\n");
 $library->start;
 $library->safe_psql('postgres', 'CREATE DATABASE app; CREATE ROLE owner LOGIN; CREATE ROLE mallory');
 $library->safe_psql('app', 'CREATE SCHEMA randflake; CREATE EXTENSION randflake SCHEMA randflake');

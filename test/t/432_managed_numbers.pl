@@ -45,10 +45,7 @@ sub judge {
 
 sub start_standby {
     my ($name) = @_;
-    my $standby = PostgreSQL::Test::Cluster->new($name);
-    $node->backup($name);
-    $standby->init_from_backup($node, $name, has_streaming => 1);
-    $standby->start;
+    my $standby = standby_of($node, $name);
     as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)');
     $node->wait_for_catchup($standby);
     return $standby;

@@ -28,8 +28,8 @@ use Time::HiRes qw(sleep time);
 }
 
 our @EXPORT = qw(
-  random_secret functions_of write_private_file new_server start_server configure refuses_to_start error_of error_is is_problem
-  start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
+  random_secret functions_of write_private_file new_server start_server standby_of configure refuses_to_start status_of wait_for_status error_of
+  error_is is_problem start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
   clock_offset clock_runs_from clock_stands_at start_under_clock);
 
 sub import {
@@ -62,6 +62,7 @@ sub write_private_file {
 # Initializes and configures a server, but does not start it. Options:
 # - `settings` contains the arguments of configure() (default: a node id and a secret).
 # - `conf` contains more lines for postgresql.conf.
+# - `secrets` contains the arguments of write_secrets(), for a server with a secret file.
 # - `init` contains arguments for PostgreSQL::Test::Cluster's init.
 # - `install_path` is the directory of the server's programs, as in PostgreSQL::Test::Cluster.
 sub new_server {
@@ -71,7 +72,12 @@ sub new_server {
     $node->init(@{ $options{init} // [] });
     $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n"
           . "include = 'randflake.conf'\n" . ($options{conf} // ''));
-    configure($node, %{ $options{settings} // { node_id => 1, secret => random_secret() } });
+    my %settings = %{ $options{settings} // { node_id => 1, secret => random_secret() } };
+    if ($options{secrets}) {
+        RandflakeSecrets::write_secrets($node, @{ $options{secrets} });
+        $settings{secret_file} = RandflakeSecrets::secret_path($node);
+    }
+    configure($node, %settings);
     return $node;
 }
 
@@ -84,6 +90,18 @@ sub start_server {
     $options{own_clock} ? start_under_clock($node) : $node->start;
     $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
+}
+
+# Makes a standby of a running server from a new base backup, or from the base backup named
+# `backup`. Starts the standby unless `start` is 0.
+sub standby_of {
+    my ($primary, $name, %options) = @_;
+    my $backup = $options{backup} // $name;
+    $primary->backup($backup) if !$options{backup};
+    my $standby = PostgreSQL::Test::Cluster->new($name);
+    $standby->init_from_backup($primary, $backup, has_streaming => 1);
+    $standby->start if $options{start} // 1;
+    return $standby;
 }
 
 # Replaces all randflake.* settings of the server. The caller names them without this prefix. The
@@ -105,6 +123,17 @@ sub refuses_to_start {
     my $log = slurp_file($node->logfile);
     ok(!$started && $log =~ $reason, $test_name) or diag($started ? 'it started' : "log: $log");
     return $log;
+}
+
+sub status_of {
+    my ($node, $columns) = @_;
+    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
+}
+
+sub wait_for_status {
+    my ($node, $condition) = @_;
+    $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
+      or give_up($node->name . ": $condition did not come true: " . status_of($node, '*'));
 }
 
 # Runs a statement as `user` (default: the bootstrap superuser) in `database` (default: postgres).
@@ -137,8 +166,7 @@ sub error_is {
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
-    my $shown = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
-    is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
+    is(status_of($node, 'problem') =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
 # Starts a background session, which runs each statement as a transaction and ends at an error.

@@ -102,6 +102,15 @@ sub generate {
     return ($file, slurp_file("$file.err"));
 }
 
+# Checks that one session gets this many identifiers. Returns their era.
+sub generates {
+    my ($self, $node, $count, $test_name, $max_wait) = @_;
+    my ($file, $errors) = $self->generate($node, $count, $max_wait);
+    my $era = $self->add_era($file);
+    is($era->{count}, $count, "$test_name: generates") or diag($errors);
+    return $era;
+}
+
 # --- crashes -----------------------------------------------------------------------------------
 
 # Kills a backend, by default a new one, and waits until the server has recovered.

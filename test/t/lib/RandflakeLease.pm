@@ -8,8 +8,8 @@ use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_fleet start_coordinator make_coordinator leasing move_to new_static new_holder start_holder
-  start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
+  new_fleet start_coordinator make_coordinator let_lease leasing move_to new_static new_holder start_holder
+  start_in_fleet wait_for_lease wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
 # Leases last this many seconds. Slow machines could not renew shorter leases in time.
@@ -85,6 +85,15 @@ CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW E
 SQL
 }
 
+# Lets a role lease.
+sub let_lease {
+    my ($coordinator, $role) = @_;
+    $coordinator->safe_psql('postgres', <<"SQL");
+GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text), randflake_lease_release(bigint, uuid, bigint) TO $role
+SQL
+}
+
 sub new_static {
     my ($fleet, $name, $node_id, %settings) = @_;
     return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings },
@@ -121,25 +130,6 @@ sub start_holder {
 }
 
 # --- a server's lease --------------------------------------------------------------------------
-
-sub status_of {
-    my ($node, $columns) = @_;
-    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
-}
-
-# After a crash, waits until the restarted server accepts connections.
-sub wait_for_connection {
-    my ($node) = @_;
-    my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT');
-    wait_until { IPC::Run::run(\@psql, '<', '/dev/null', '&>', \my $output) }
-      or give_up($node->name . ': no connection');
-}
-
-sub wait_for_status {
-    my ($node, $condition) = @_;
-    $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
-      or give_up($node->name . ": $condition did not come true: " . status_of($node, '*'));
-}
 
 # Waits until the server's precise and coarse clocks have passed the end of the window.
 sub wait_for_closed_window {

@@ -7,7 +7,7 @@ use Exporter 'import';
 use POSIX qw(strftime);
 use Randflake;
 
-our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
+our @EXPORT = qw(write_secrets reload_secrets secret_path fingerprints_of utc);
 
 # Returns a Unix second in the format of the file of secrets.
 sub utc {
@@ -31,6 +31,13 @@ sub write_secrets {
     my $path = secret_path($node);
     write_private_file("$path.new", $text);
     rename "$path.new", $path or die "could not rename $path: $!";
+}
+
+# Writes the file of a running server and makes it read the file. Returns the number of secrets.
+sub reload_secrets {
+    my ($node, @file) = @_;
+    write_secrets($node, @file);
+    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 }
 
 sub fingerprints_of {
