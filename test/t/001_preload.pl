@@ -56,8 +56,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     $node->start;
     for my $name (sort keys %generates, keys %inspects) {
         error_is($node, $generates{$name} // $inspects{$name}, '55000',
-            { message => qr/no secret/, hint => qr/"randflake\.secret_file"/ },
-            "$label: $name fails", problem => 1);
+            { message => qr/no secret/, hint => qr/"randflake\.secret_file"/ }, "$label: $name fails", problem => 1);
     }
     ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no secret is configured'),
         "$label: the log tells at the start");
@@ -70,8 +69,7 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     configure($node, secret => random_secret(), %$settings);
     $node->start;
     for my $name (sort keys %generates) {
-        error_is($node, $generates{$name}, '55000',
-            { message => qr/no node id/, hint => qr/"randflake\.node_id"/ },
+        error_is($node, $generates{$name}, '55000', { message => qr/no node id/, hint => qr/"randflake\.node_id"/ },
             "$label: $name fails", problem => 1);
     }
     ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no node id is configured'),

@@ -34,21 +34,15 @@ refused({ node_id => 'abc' }, qr/FATAL:.*"randflake\.node_id": "abc"/, 'node_id 
 refused({ node_id => 131072 }, qr/FATAL:.*131072 is outside.*"randflake\.node_id"/, 'node_id too high');
 refused({ node_id => -2 }, qr/FATAL:.*-2 is outside.*"randflake\.node_id"/, 'node_id too low');
 refused({ node_count => 0 }, qr/FATAL:.*0 is outside.*"randflake\.node_count"/, 'node_count 0');
-refused({ node_count => 'many' }, qr/FATAL:.*"randflake\.node_count": "many"/,
-    'node_count is no number');
+refused({ node_count => 'many' }, qr/FATAL:.*"randflake\.node_count": "many"/, 'node_count is no number');
 my $beyond = qr/FATAL:.*"randflake\.node_id" and "randflake\.node_count" reach beyond/;
 refused({ node_id => 131071, node_count => 2 }, $beyond, 'node range beyond the end by one');
 refused({ max_wait => 'soon' }, qr/FATAL:.*"randflake\.max_wait": "soon"/, 'max_wait is no time');
-refused({ sort_loads => 'perhaps' }, qr/FATAL:.*"randflake\.sort_loads": "perhaps"/,
-    'sort_loads is no boolean');
-refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
-    'max_clock_skew is negative');
-refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
-    'vector_path is unknown');
-refused({ lease_duration => 'long' }, qr/FATAL:.*"randflake\.lease_duration": "long"/,
-    'lease_duration is no time');
-refused({ coordinator => 'dbname=postgres' },
-    qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
+refused({ sort_loads => 'perhaps' }, qr/FATAL:.*"randflake\.sort_loads": "perhaps"/, 'sort_loads is no boolean');
+refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/, 'max_clock_skew is negative');
+refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/, 'vector_path is unknown');
+refused({ lease_duration => 'long' }, qr/FATAL:.*"randflake\.lease_duration": "long"/, 'lease_duration is no time');
+refused({ coordinator => 'dbname=postgres' }, qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
     'node_id and coordinator');
 
 my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
@@ -81,8 +75,7 @@ SKIP: {
     skip 'files of other owners take root to make', 7 if !defined $foreign;
     refused_file("$foreign/root-0660", qr/group or world access/, "root's, the group may write");
     refused_file("$foreign/root-0644", qr/group or world access/, "root's, everyone may read");
-    refused_file("$foreign/daemon-0640", qr/owned by the server's user or root/,
-        'of another user, the group may read');
+    refused_file("$foreign/daemon-0640", qr/owned by the server's user or root/, 'of another user, the group may read');
     configure($node, node_id => 1, secret_file => "$foreign/root-0640");
     ok($node->start(fail_ok => 1), "starts: root's file, the group may read");
     $node->stop;
@@ -90,12 +83,10 @@ SKIP: {
 
 my $both = qr/FATAL:.*both "randflake\.secret" and "randflake\.secret_file"/;
 refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file');
-refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
-    'a malformed secret and secret_file');
+refused({ secret => 'x', secret_file => secret_file($secret) }, $both, 'a malformed secret and secret_file');
 
 # The last value is the identifier that the reference implementation computed from the others.
-my ($vector_secret, @vector) =
-  ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
+my ($vector_secret, @vector) = ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 
 my $decode = "SELECT node_id, sequence, extract(epoch FROM generated_at)::bigint, $vector[3]"
   . " FROM randflake_decode($vector[3])";
@@ -108,8 +99,7 @@ sub starts {
     is($node->safe_psql('postgres', $decode), join('|', @vector), "decodes: $name");
     my $fields = fields_of($node, 'SELECT randflake_generate() FROM generate_series(1, 100)');
     is($fields->{distinct}, 100, "generates: $name");
-    my ($first, $last) = ($settings->{node_id},
-        $settings->{node_id} + ($settings->{node_count} // 1) - 1);
+    my ($first, $last) = ($settings->{node_id}, $settings->{node_id} + ($settings->{node_count} // 1) - 1);
     ok(!(grep { $_ < $first || $_ > $last } split / /, $fields->{nodes}),
         "node ids $fields->{nodes} are in $first to $last: $name");
     $node->stop;
@@ -141,8 +131,7 @@ sub reloads {
     # Every reload changes this setting. Its new value shows that the postmaster has reloaded.
     $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
     $node->reload;
-    $node->poll_query_until('postgres',
-        "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
+    $node->poll_query_until('postgres', "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
       or give_up('the reload did not come');
     is(status_of($node, 'problem'), $problem, "$name: problem");
     my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;

@@ -127,11 +127,9 @@ for my $form ('setting', 'file') {
     crash_backend($node);
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
 
-    my $session = start_session($node,
-        'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
+    my $session = start_session($node, 'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
         'SELECT pg_sleep(3600)');
-    $node->poll_query_until('postgres',
-        q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
+    $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
     my $postmaster = postmaster_of($node);
     my @titles = grep { /^\s*(?:$postmaster|\d+\s+$postmaster)\s/ } `ps -eww -o pid,ppid,args`;
     cmp_ok(scalar @titles, '>', 5, "$form: the server's processes are found");

@@ -3,8 +3,7 @@
 use Randflake;
 
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
-$primary->safe_psql('postgres',
-    'CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
+$primary->safe_psql('postgres', 'CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
       . ' INSERT INTO made SELECT FROM generate_series(1, 1000)');
 
 my $standby = standby_of($primary, 'standby');
@@ -24,8 +23,7 @@ for my $max_wait (0, '1h') {
 }
 error_is($standby, 'SELECT randflake_acknowledge_copy()', '25006',
     { message => qr/^cannot acknowledge a copy during recovery$/, hint => qr/promoted/ }, 'standby: no copy is acknowledged');
-is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',
-    'standby: INSERT with a default fails');
+is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006', 'standby: INSERT with a default fails');
 
 my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
                 sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))

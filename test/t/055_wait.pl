@@ -10,8 +10,7 @@ $node->safe_psql('postgres', 'SELECT randflake_generate()');
 
 my $second = 10 + int time;
 clock_stands_at($node, $second);
-$node->safe_psql('postgres',
-    q{SET randflake.max_wait = '60s';}
+$node->safe_psql('postgres', q{SET randflake.max_wait = '60s';}
       . ' CREATE TABLE made AS SELECT randflake_generate() AS id FROM generate_series(1, 262144)');
 is_deeply(
     fields_of($node, 'SELECT id FROM made'),
@@ -32,17 +31,13 @@ for my $max_wait (0, 1, 300) {
     {
         my $began = time;
         error_is($node, "SET randflake.max_wait = $max_wait; $sql", '53400',
-            {
-                message => qr/every identifier of this second is used/,
-                detail => qr/2 node ids give 262144 .*waited $max_wait ms/,
-                hint => qr/"randflake\.node_count"/
-            },
+            { message => qr/every identifier of this second is used/,
+              detail => qr/2 node ids give 262144 .*waited $max_wait ms/, hint => qr/"randflake\.node_count"/ },
             "exhausted, max_wait $max_wait: $sql");
         cmp_ok(time - $began, '>=', $max_wait / 1000, '  and not before that time');
     }
 }
-is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '',
-    'exhausted: asking for none succeeds');
+is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '', 'exhausted: asking for none succeeds');
 
 my $wait = 'SELECT randflake_generate()';
 my $waiting = q{FROM pg_stat_activity

@@ -17,9 +17,7 @@ my $epoch = 1730000000;
 # Four clients share two node ids, and use up the sequence numbers of each second, beginning with 0.
 # A server that entered a second twice would repeat identifiers.
 my $secret = random_secret();
-my $node = start_server(
-    'main',
-    settings => { node_id => 40, node_count => 2, secret => $secret, max_wait => '300s' },
+my $node = start_server('main', settings => { node_id => 40, node_count => 2, secret => $secret, max_wait => '300s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 my @kinds = qw(single copy rollback copy);
@@ -28,8 +26,7 @@ sub clock { return time - $epoch }
 
 # Each function ends all backends, and with them an era. It leaves the server stopped or recovered.
 my %ways = (
-    'backend killed' =>
-      { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
+    'backend killed' => { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
     'postmaster killed' => { crash => 1, stop => sub { crash_server($node) } },
     'immediate stop' => { stop => sub { $node->stop('immediate') } },
     'fast stop' => { stop => sub { $node->stop('fast') } },
@@ -61,11 +58,9 @@ sub check_eras {
           or diag("end $end, first second $era->{first}");
         ok($era->{last} < $next_end, "$name: it stays before the written end")
           or diag("last second $era->{last}, end $next_end");
-        ok($era->{last} <= $until, "$name: no second of the future")
-          or diag("last second $era->{last}, clock $until");
+        ok($era->{last} <= $until, "$name: no second of the future") or diag("last second $era->{last}, clock $until");
         like($era->{nodes}, qr/^40 41$/, "$name: node ids");
-        ok(($window->{stop_nodes} != 0) != !!$over->{crash},
-            "$name: a stop is recorded exactly when nothing crashed");
+        ok(($window->{stop_nodes} != 0) != !!$over->{crash}, "$name: a stop is recorded exactly when nothing crashed");
         my $ahead = $over->{crash} ? 3 : 1;
         ok($next_end <= int($until) + $ahead, "$name: the end is $ahead s ahead at most")
           or diag("end $next_end, clock $until");
@@ -98,8 +93,7 @@ for my $round (1 .. $rounds) {
 my @files = end_clients($node, @clients);
 check_eras();
 $history->add_era(@files);
-note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wait{$_})
-  for sort keys %wait;
+note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wait{$_}) for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
 # After a clean stop, the server may start in the very next second. The test starts it at once,
@@ -124,8 +118,7 @@ wait_until_received(@clients);
 my ($sleeper) = client_backends($node);
 kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
 my $started = time;
-my $era = $history->add_era(
-    finish_clients($history->start_clients($node, ('reconnect') x 4)));
+my $era = $history->add_era(finish_clients($history->start_clients($node, ('reconnect') x 4)));
 note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
 is($era->{count}, 4000, 'short connections: an identifier from each');
 sleep 7 - (time - $started) if time - $started < 7;
@@ -152,8 +145,7 @@ kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
 my @children = kill_postmaster($node);
 my $log_start = -s $node->logfile;
 ok(!$node->start(fail_ok => 1), 'orphan: the server does not start while it is there');
-like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block/,
-    'orphan: for its sake');
+like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block/, 'orphan: for its sake');
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 $clients[0]{seen} = -s $clients[0]{received};
 wait_until_received(@clients);

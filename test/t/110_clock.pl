@@ -12,10 +12,7 @@ my $year = 365 * 86400;
 my $hour = 3600;
 
 my $secret = random_secret();
-my $node = new_server(
-    'main',
-    settings => {},
-    conf => "restart_after_crash = on\nlog_statement = none\n");
+my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
 sub restart_off_by {
@@ -27,8 +24,7 @@ sub restart_off_by {
 }
 
 sub server_second {
-    return $node->safe_psql('postgres',
-        "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
+    return $node->safe_psql('postgres', "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
 sub generates {
@@ -73,8 +69,7 @@ my $jumped_hint = qr/^Set the clock if it is wrong\. If it is right, restart the
 sub refuses_jumped {
     my ($test_name, $seconds) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
-    my ($ahead) =
-      $error->{message} =~ /^the clock has jumped (\d+) seconds ahead since the server started$/;
+    my ($ahead) = $error->{message} =~ /^the clock has jumped (\d+) seconds ahead since the server started$/;
     ok( $error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 600
           && $error->{detail} =~ /^The clock shows .*\.$/ && $error->{hint} =~ $jumped_hint,
         "$test_name: refuses, $seconds s ahead")
@@ -147,8 +142,7 @@ restart_off_by(10 * $year, node_id => 20);
 $before = generates('forward 10 years, restarted');
 clock_offset($node, 0);
 $era = generates('forward 10 years, restarted, and back');
-is($era->{first}, $before->{last},
-    'forward 10 years, restarted, and back: goes on in the second it had reached');
+is($era->{first}, $before->{last}, 'forward 10 years, restarted, and back: goes on in the second it had reached');
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
@@ -160,8 +154,7 @@ generates('far future written, unused node id');
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written, back to its node id', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 19, node_count => 3);
-refuses_behind('far future written, range with its node id', 10 * $year,
-    'the end of the last window');
+refuses_behind('far future written, range with its node id', 10 * $year, 'the end of the last window');
 crash_server($node);
 restart_off_by(0, node_id => 21);
 generates('far future written, unused node id again');

@@ -46,17 +46,9 @@ sub refuses {
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
     # A session's slot may still have numbers, but not as many as this call wants.
-    error_is(
-        $node,
-        q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)},
-        '55000',
-        {
-            message => qr/^the clock is \d+ seconds behind /,
-            detail => $detail,
-            hint => qr/raise "randflake\.spare_node_ranges", or set "randflake\.node_id"/
-        },
-        $test_name,
-        problem => 1);
+    error_is($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)}, '55000',
+        { message => qr/^the clock is \d+ seconds behind /, detail => $detail,
+          hint => qr/raise "randflake\.spare_node_ranges", or set "randflake\.node_id"/ }, $test_name, problem => 1);
     return;
 }
 
@@ -75,11 +67,9 @@ for my $small (0.02, 1) {
 my $log = -s $node->logfile;
 clock_offset($node, -60);
 generates_by_the_clock('back 1 min', 1);
-ok( $node->log_contains(
-        'LOG: .*the clock was set back: identifiers have node ids 102 to 103 from now on', $log),
+ok($node->log_contains('LOG: .*the clock was set back: identifiers have node ids 102 to 103 from now on', $log),
     'back 1 min: logged');
-like(status('problem'), qr/^a spare range of node ids is in use: The clock was set back/,
-    'back 1 min: a problem');
+like(status('problem'), qr/^a spare range of node ids is in use: The clock was set back/, 'back 1 min: a problem');
 clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);

@@ -11,9 +11,7 @@ use Time::HiRes qw(sleep time);
 
 my $epoch = 1730000000;
 my $secret = random_secret();
-my $node = new_server(
-    'main',
-    settings => { node_id => 60, secret => $secret, max_wait => '1s' },
+my $node = new_server('main', settings => { node_id => 60, secret => $secret, max_wait => '1s' },
     conf => "fsync = on\nrestart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
@@ -31,8 +29,7 @@ sub operations {
     return if !-e "$watch/log";
     my $log = slurp_file("$watch/log", $seen);
     $seen += length $log;
-    return map { /^\d+ (\S+ \S+) (.*)$/ ? ($2 eq 'ok' ? $1 : "$1: $2") : () }
-      grep { !/^\d+ read / } split /\n/, $log;
+    return map { /^\d+ (\S+ \S+) (.*)$/ ? ($2 eq 'ok' ? $1 : "$1: $2") : () } grep { !/^\d+ read / } split /\n/, $log;
 }
 
 sub set_fault {
@@ -86,9 +83,7 @@ start_watched();
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 operations();
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
-is_deeply(
-    [operations()],
-    [ 'fsync pgdata', 'write identity', 'fsync identity', 'fsync randflake', @write, @reply ],
+is_deeply([operations()], [ 'fsync pgdata', 'write identity', 'fsync identity', 'fsync randflake', @write, @reply ],
     'first use: identity and window are on disk before the reply');
 
 let_window_end();
@@ -114,14 +109,11 @@ sub waits_for_write {
     my $writer = start_session($node, q{SET randflake.max_wait = '60s'}, 'SELECT randflake_generate()');
     wait_at_gate($gate);
     error_is($node, q{SET randflake.max_wait = '500ms'; SELECT randflake_generate()}, '55000',
-        {
-            message => qr/^the window for identifiers is not open$/,
-            detail => qr/^Another session is writing its new end\. The call waited 500 ms\.$/,
-            hint => qr/^Check the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/
-        },
+        { message => qr/^the window for identifiers is not open$/,
+          detail => qr/^Another session is writing its new end\. The call waited 500 ms\.$/,
+          hint => qr/^Check the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/ },
         "$test_name: another session fails after max_wait");
-    error_is($node,
-        q{SET randflake.max_wait = '1h'; SET statement_timeout = '500ms'; SELECT randflake_generate()},
+    error_is($node, q{SET randflake.max_wait = '1h'; SET statement_timeout = '500ms'; SELECT randflake_generate()},
         '57014', { message => qr/statement timeout/ }, "$test_name: or at its statement_timeout");
     return $writer;
 }
@@ -193,12 +185,10 @@ for my $case (
     is("$era->{first} $era->{last}", join(' ', ($end - 1) x 2),
         "$name: the window is used to its old end, also after the failure");
     error_is($node, 'SELECT randflake_generate()', '55000',
-        {
-            message => qr/^could not extend the window for identifiers: \Q$text\E$/,
-            detail => qr/^Could not \Q$action\E file "\Q$path\E" in the data directory\.$/,
-            hint => qr/^Identifiers continue as soon as the file can be written\.$/
-        },
-        "$name: then there is an error", problem => 1);
+        { message => qr/^could not extend the window for identifiers: \Q$text\E$/,
+          detail => qr/^Could not \Q$action\E file "\Q$path\E" in the data directory\.$/,
+          hint => qr/^Identifiers continue as soon as the file can be written\.$/ }, "$name: then there is an error",
+        problem => 1);
     my $failures = grep { /: / } operations();
     my $log = slurp_file($node->logfile, $log_start);
     my $logged = () = $log =~ /LOG:  could not \Q$action\E file "\Q$path\E": \Q$text\E/g;
@@ -238,10 +228,8 @@ $node->stop;
 set_fault('read.window', EIO);
 start_watched();
 error_is($node, 'SELECT randflake_generate()', '55000',
-    {
-        message => qr/^could not extend the window for identifiers: Input\/output error$/,
-        detail => qr/^Could not read file "randflake\/window" in the data directory\.$/
-    },
+    { message => qr/^could not extend the window for identifiers: Input\/output error$/,
+      detail => qr/^Could not read file "randflake\/window" in the data directory\.$/ },
     'unreadable file: there is an error', problem => 1);
 clear_fault('read.window');
 generates('unreadable file, repaired');

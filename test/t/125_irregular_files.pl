@@ -58,11 +58,8 @@ sub take_away {
 sub refused {
     my ($name, $test_name) = @_;
     error_is($node, 'SELECT randflake_generate()', '55000',
-        {
-            message => qr{^could not extend the window for identifiers: "randflake/$name" is not a regular file$},
-            hint => qr/^Move it away/
-        },
-        $test_name, problem => 1);
+        { message => qr{^could not extend the window for identifiers: "randflake/$name" is not a regular file$},
+          hint => qr/^Move it away/ }, $test_name, problem => 1);
 }
 
 $node->start;
@@ -110,8 +107,7 @@ is( $node->safe_psql('postgres', 'SELECT pg_cancel_backend(pid) FROM pg_stat_act
           . q{ WHERE query = 'SELECT randflake_generate()'}),
     't', 'a session that waits because of a FIFO');
 like((finish_session($session))[1], qr/57014/, '  is cancelled');
-error_is($node, 'SET statement_timeout = 300; SELECT randflake_generate()', '57014', {},
-    '  or ends by itself');
+error_is($node, 'SET statement_timeout = 300; SELECT randflake_generate()', '57014', {}, '  or ends by itself');
 $session = start_session($node, 'SELECT randflake_generate()');
 wait_until_waiting($node, 1);
 $node->stop('fast');

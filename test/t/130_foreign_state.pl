@@ -12,9 +12,7 @@ my $skew = 0.5;
 my $secret = random_secret();
 my %settings = (secret => $secret, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
-my $node = new_server(
-    'main',
-    settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
+my $node = new_server('main', settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
 
 sub generate {
@@ -167,26 +165,17 @@ holds_off(
     ]);
 
 write_window($node, { %{ read_window($node) }, timeline => 7 });
-holds_off(
-    $node,
-    'another timeline',
-    [
-        'the window file of randflake was written on another timeline',
-        'It was written on timeline 7, this server is on timeline 1.',
-        'Make sure that the former primary server does not generate with the node ids of this one.'
-    ]);
+holds_off($node, 'another timeline',
+    [ 'the window file of randflake was written on another timeline',
+      'It was written on timeline 7, this server is on timeline 1.',
+      'Make sure that the former primary server does not generate with the node ids of this one.' ]);
 
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 clock_stands_at($node, time);
 start_under_clock($node);
-error_is($node,
-    'SET client_min_messages = error; SET randflake.max_wait = 0; SELECT randflake_generate()',
-    '55000',
-    {
-        message => qr/^the window for identifiers is not open yet$/,
-        detail => qr/^It opens at 20.*\.$/,
-        hint => qr/^Try again at that time, or raise "randflake\.max_wait"\.$/
-    },
+error_is($node, 'SET client_min_messages = error; SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
+    { message => qr/^the window for identifiers is not open yet$/, detail => qr/^It opens at 20.*\.$/,
+      hint => qr/^Try again at that time, or raise "randflake\.max_wait"\.$/ },
     'hold-off cut short: there is an error until it is over', problem => 1);
 mkdir "$directory/window.new" or die "could not make a directory: $!";
 error_is($node, 'SELECT randflake_acknowledge_copy()', '55000',

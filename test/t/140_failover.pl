@@ -12,8 +12,7 @@ read_document('docs/operations.md', 'test/t/140_failover.pl');
 my $epoch = 1730000000;
 my $skew = 0.5;
 my $secret = random_secret();
-my %settings =
-  (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
+my %settings = (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
 
 sub start_primary {
@@ -24,8 +23,7 @@ sub start_primary {
         conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\nshared_buffers = '32MB'\n",
         init => [ allows_streaming => 1, %init ]);
     $node->start;
-    $node->safe_psql('postgres',
-        'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
     return $node;
 }
 
@@ -86,11 +84,8 @@ $a->wait_for_catchup($b);
 
 my $copy = slurp_file(window_path($b));
 error_is($b, 'SELECT randflake_generate()', '25006',
-    {
-        message => qr/^cannot generate identifiers during recovery$/,
-        hint => qr/^Generate them on the primary server\.$/
-    },
-    'standby: generates nothing');
+    { message => qr/^cannot generate identifiers during recovery$/,
+      hint => qr/^Generate them on the primary server\.$/ }, 'standby: generates nothing');
 is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 
 $b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
@@ -142,8 +137,7 @@ $a->wait_for_catchup($b);
 $a->stop;
 $b->promote;
 takes_over($b, 'switchover', $other_timeline);
-like(slurp_file($b->logfile),
-    qr/DETAIL:  It was written on timeline 2, this server is on timeline 4\./,
+like(slurp_file($b->logfile), qr/DETAIL:  It was written on timeline 2, this server is on timeline 4\./,
     'switchover: the timelines are named');
 $b->restart;
 $b->{log_start} = -s $b->logfile;
@@ -161,18 +155,15 @@ $e->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
 store($e, 1000);
 my $segment = $e->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
 $e->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$e->poll_query_until('postgres',
-    "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
+$e->poll_query_until('postgres', "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
   or give_up('nothing is archived');
 use_until_crash($e);
 my $f = PostgreSQL::Test::Cluster->new('f');
 $f->init_from_backup($e, 'base', has_restoring => 1, standby => 0);
-$f->append_conf('postgresql.conf',
-    "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
+$f->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
 $f->start;
 $f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or give_up('recovery does not end');
-is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
-    'point-in-time recovery: back in time');
+is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000, 'point-in-time recovery: back in time');
 sleep $skew + 1;    # A hold-off from the end of recovery would be over.
 takes_over($f, 'point-in-time recovery', $copied);
 $f->stop;

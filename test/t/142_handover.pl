@@ -52,8 +52,7 @@ sub reload_with {
 sub forget_long {
     my ($node) = @_;
     $node->stop;
-    write_window($node,
-        { %{ read_window($node) }, smallest_skew_ms => 1000 * $skew, largest_skew_ms => 1000 * $skew });
+    write_window($node, { %{ read_window($node) }, smallest_skew_ms => 1000 * $skew, largest_skew_ms => 1000 * $skew });
 }
 
 my $next_node_id = 100;

@@ -41,16 +41,14 @@ ids_go_on('identifiers go on');
 clock_stands_at($holders[0], time);
 wait_for_open_window($holders[0]);
 $coordinator->stop;
-ok($holders[0]->safe_psql('postgres', 'SELECT randflake_generate()'),
-    'without the coordinator, identifiers continue');
+ok($holders[0]->safe_psql('postgres', 'SELECT randflake_generate()'), 'without the coordinator, identifiers continue');
 clock_offset($holders[0], 0);
 wait_for_status($holders[0], 'lease_error IS NOT NULL');
 wait_for_closed_window($holders[0]);
 error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
-    {
-        message => qr/lease of node ids has ended/,
-        detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
-        hint => qr/coordinator/ }, 'to the end of the lease', problem => 1);
+    { message => qr/lease of node ids has ended/,
+      detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
+      hint => qr/coordinator/ }, 'to the end of the lease', problem => 1);
 like(status_of($holders[0], 'lease_error'), qr/could not renew the lease of node ids: .*socket/,
     'with the reason in randflake_status');
 log_has($holders[0], qr/LOG: .*could not renew the lease/, 'and in the log');

@@ -63,8 +63,7 @@ my $start = $second->safe_psql('postgres',
 cmp_ok($start - int($stands_at), '>=', $hold_off, 'failover: a new lease waits for the lost ones');
 load_on($fleet, $newcomer);
 kill 'CONT', @workers;
-is(status_of($newcomer, 'first_node_id'), $missed_node,
-    'failover: the node id of a lost lease is granted again');
+is(status_of($newcomer, 'first_node_id'), $missed_node, 'failover: the node id of a lost lease is granted again');
 $turn->quit;
 my @sorted = split /\n/, (finish_session($load))[0];
 is( $second->safe_psql('postgres', "SELECT randflake_generated_at($sorted[1999]) < to_timestamp($start), $sorted[1999] > $sorted[1998]"),

@@ -60,9 +60,8 @@ wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $
 pass('coordinator an hour behind: leases end, says randflake_status');
 wait_for_closed_window($newcomer);
 generate_fails($newcomer,
-    {
-        message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/,
-        hint => qr/clock/ }, 'coordinator an hour behind: no identifiers from then on');
+    { message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/, hint => qr/clock/ },
+    'coordinator an hour behind: no identifiers from then on');
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
@@ -105,11 +104,9 @@ sleep $RandflakeLease::duration + 2;    # longer than a lease
 goes_on($lease, 'holder set back: identifiers go on');
 
 clock_offset($stepped, -3600);
-error_is($stepped,
-    q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
-    {
-        message => qr/clock is 3\d\d\d seconds behind the last identifier/, detail => $clocks,
-        hint => qr/restart the server: it leases other node ids/ },
+error_is($stepped, q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
+    { message => qr/clock is 3\d\d\d seconds behind the last identifier/, detail => $clocks,
+      hint => qr/restart the server: it leases other node ids/ },
     'holder an hour behind: no identifiers when its second is used up', problem => 1);
 wait_for_status($stepped, $behind);
 sleep $RandflakeLease::duration + 2;

@@ -27,8 +27,7 @@ let_lease($coordinator, 'leaser');
 $coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart;'
       . 'SELECT apart.randflake_lease_configure(never_leased => true)');
 $coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'
-      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1,"
-      . ' never_leased => true)');
+      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1," . ' never_leased => true)');
 my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
 unlink $coordinator->data_dir . '/pg_hba.conf';
 $coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
@@ -57,11 +56,8 @@ configure_holder(coordinator => "$here dbname=nowhere");
 $holder->start;
 told('could not lease node ids: .*database "nowhere" does not exist', 'no database');
 error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
-    {
-        message => qr/this server has no lease of node ids/,
-        detail => qr/^The coordinator has not answered since .*\.$/, hint => qr/"randflake_status"/
-    },
-    'no lease: generate says what kind of failure it is', problem => 1);
+    { message => qr/this server has no lease of node ids/, detail => qr/^The coordinator has not answered since .*\.$/,
+      hint => qr/"randflake_status"/ }, 'no lease: generate says what kind of failure it is', problem => 1);
 
 reload_with("host=" . $coordinator->host . " port=1 dbname=postgres");
 told('could not lease node ids: .*port|could not lease node ids: .*\.s\.PGSQL\.1"', 'nobody there');
@@ -70,14 +66,11 @@ configure_holder(coordinator => "$here dbname=empty");
 kill 'TERM', lease_worker_of($holder);
 told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'no extension');
 reload_with("$here dbname=elsewhere");
-told('could not lease node ids: function randflake_lease_acquire.* does not exist',
-    'extension in another schema');
+told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'extension in another schema');
 reload_with("$passwords=leaser password=wrong");
-told('could not lease node ids: .*password authentication failed for user "leaser"',
-    'wrong password');
+told('could not lease node ids: .*password authentication failed for user "leaser"', 'wrong password');
 reload_with("$passwords=stranger");
-told('could not lease node ids: permission denied for function randflake_lease_acquire',
-    'a role without the right');
+told('could not lease node ids: permission denied for function randflake_lease_acquire', 'a role without the right');
 reload_with('nonsense');
 told('could not lease node ids: "randflake.coordinator" is not a valid connection string',
     'malformed connection string');
@@ -97,8 +90,7 @@ INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', '[0,1)', int8range(2500000000, 2500000001);
 SQL
 told('could not lease node ids: no node id is free', 'pool dry');
-$coordinator->safe_psql('rival',
-    q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
+$coordinator->safe_psql('rival', q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
@@ -122,8 +114,7 @@ sub change_over_to {
     my ($connstr, %settings) = @_;
     my $end = status_of($holder, 'extract(epoch FROM window_end)');
     reload_with($connstr, %settings);
-    wait_for_status($holder,
-        "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
+    wait_for_status($holder, "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
 load_on($fleet, $holder);
@@ -212,8 +203,7 @@ $coordinator->poll_query_until('postgres',
     "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted")
   or give_up('no lease was granted');
 told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
-is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't',
-    'answer to an acquisition lost: no lease');
+is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'answer to an acquisition lost: no lease');
 $granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
 $proxy->set_mode('pass');
 wait_for_lease($holder);
@@ -228,8 +218,7 @@ $proxy->set_mode('cut');
 wait_for_status($holder, q{lease_error ~ 'could not renew'});
 my $end = status_of($holder, 'extract(epoch FROM window_end)');
 $coordinator->poll_query_until('postgres', "SELECT $known_end > $end") or give_up('not renewed');
-is(status_of($holder, 'extract(epoch FROM window_end)'), $end,
-    'answer to a renewal lost: the window keeps its end');
+is(status_of($holder, 'extract(epoch FROM window_end)'), $end, 'answer to a renewal lost: the window keeps its end');
 $proxy->set_mode('pass');
 wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
@@ -257,12 +246,10 @@ SQL
 }
 $holder->start;
 cancel_wait('randflake_lease_acquire');
-told('could not lease node ids: canceling wait for synchronous replication',
-    'synchronous wait cancelled');
+told('could not lease node ids: canceling wait for synchronous replication', 'synchronous wait cancelled');
 is($coordinator->safe_psql('postgres', "SELECT count(*) > 0 FROM randflake_lease WHERE lease_id > $granted"),
     't', 'synchronous wait cancelled: the coordinator has committed');
-is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't',
-    'synchronous wait cancelled: no lease');
+is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'synchronous wait cancelled: no lease');
 $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $coordinator->reload;
 wait_for_lease($holder);

@@ -51,8 +51,7 @@ sub caller_is_told {
     is($error->{sqlstate}, '55000', "$test_name: nothing is issued") or diag($error->{text});
     like($error->{detail}, $detail, "$test_name: callers are told the kind");
     (my $timeless = $error->{text}) =~ s/\d{4}-\d\d-\d\d [\d:.]+//g;    # microseconds may look like a port
-    unlike($timeless, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
-        "$test_name: and nothing of the connection");
+    unlike($timeless, qr/leaser|\Q$impostor->{directory}\E|leak|5432/, "$test_name: and nothing of the connection");
 }
 
 my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
@@ -83,8 +82,7 @@ sub with_types {
 # These answers cover each kind of result that libpq returns. test/unit/lease_answer_test.cpp
 # tests more shapes and numbers, and lease_test.cpp tests more leases.
 my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
-    [ 'more columns',
-        row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
+    [ 'more columns', row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
     [ 'fewer values than columns',
         row_description(columns(@types)) . data_row(@good[ 0 .. 1 ]) . complete() . ready(),
         qr/^could not lease node ids: / ],
@@ -154,8 +152,7 @@ is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, '
 for my $shift (0 .. 3) {
     my $error = told_after(error_text('s' x $shift . "\xf0\x9f\xa6\x86" x 7000),
         qr/: s{$shift}\xf0/, "a long text, shifted by $shift");
-    like($error, qr/^could not lease node ids: s{$shift}(\xf0\x9f\xa6\x86){50,110}$/,
-        '  cut between characters');
+    like($error, qr/^could not lease node ids: s{$shift}(\xf0\x9f\xa6\x86){50,110}$/, '  cut between characters');
 }
 $node->safe_psql('postgres', "CREATE DATABASE $_->[0] ENCODING '$_->[1]' LOCALE 'C' TEMPLATE template0")
   for [ 'latin', 'LATIN1' ], [ 'ascii', 'SQL_ASCII' ], [ 'japanese', 'EUC_JP' ];
@@ -172,8 +169,7 @@ like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked fo
 # --- passwords ---------------------------------------------------------------------------------
 
 sub logged {
-    return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/,
-      slurp_file($node->logfile);
+    return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/, slurp_file($node->logfile);
 }
 
 my $passfile = $node->basedir . '/passfile';
@@ -271,10 +267,8 @@ my @endless = ([ 'silence', answer => \&silence ],
             repeat($_[0], message('d', 'leak')) } ],
     [ 'CopyBoth', answer => sub { say_to($_[0], message('W', pack 'C n n', 0, 1, 0));
             repeat($_[0], message('d', 'leak')) } ],
-    [ 'notices', answer => sub { repeat($_[0],
-                report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
-    [ 'warnings', answer => sub { repeat($_[0],
-                report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
+    [ 'notices', answer => sub { repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
+    [ 'warnings', answer => sub { repeat($_[0], report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
     # A client that accepted this iteration count would compute two billion rounds of a hash.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
@@ -532,7 +526,6 @@ $impostor->play(answer => \&silence);
 my $began = time;
 $node->stop('fast');
 cmp_ok(time - $began, '<', 2 * $patience, 'stops fast with a lease that no coordinator takes back');
-log_has($node, qr/lease 1 of node ids is not given back/,
-    '  and says so');
+log_has($node, qr/lease 1 of node ids is not given back/, '  and says so');
 unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'no process crashed to the end');
 done_testing();

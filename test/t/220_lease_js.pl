@@ -15,8 +15,7 @@ $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 my $server = start_holder($fleet, 'server', $coordinator, node_count => 3);
-$server->safe_psql('postgres',
-    'CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
+$server->safe_psql('postgres', 'CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
@@ -120,8 +119,7 @@ SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence
 FROM item, randflake_decode(id) ORDER BY id
 SQL
     is(join("\n", @inspected), $decoded, 'library and server read the same in every identifier');
-    is( $server->safe_psql('postgres',
-            'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
+    is($server->safe_psql('postgres', 'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
         "program|400\nserver|400", 'identifiers of both are in one table');
 
     my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;

@@ -85,8 +85,7 @@ my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' =>
 my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
     'SELECT operation, sqlstate, count(*) FROM step WHERE trace < 1000 GROUP BY 1, 2');
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
-is("@rare", '', 'of every operation and outcome, enough steps')
-  or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
+is("@rare", '', 'of every operation and outcome, enough steps') or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE saved (

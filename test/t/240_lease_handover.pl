@@ -66,10 +66,8 @@ for my $round (1 .. $rounds) {
     my $mark = $other->safe_psql("moved$round",
         q{SELECT date_trunc('second', grants_from) FROM randflake_pool WHERE state = 'holding off'});
     error_is($newcomer, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
-        {
-            message => qr/this server has no lease of node ids/,
-            detail => qr/^The coordinator has refused since .*\. The coordinator grants none before \Q$mark\E\.$/
-        },
+        { message => qr/this server has no lease of node ids/,
+          detail => qr/^The coordinator has refused since .*\. The coordinator grants none before \Q$mark\E\.$/ },
         "round $round, moved: a new holder is told until when it waits");
     end_load($fleet, $_) for @holders;
     $newcomer->stop;

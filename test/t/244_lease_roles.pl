@@ -9,9 +9,7 @@ my $coordinator = start_coordinator($fleet, 'coordinator', conf => "max_prepared
 $coordinator->safe_psql('postgres',
     'CREATE ROLE leaseholder; CREATE ROLE first LOGIN IN ROLE leaseholder; CREATE ROLE second LOGIN IN ROLE leaseholder');
 let_lease($coordinator, 'leaseholder');
-my @holders = map {
-    start_holder($fleet, "holder$_", $coordinator->connstr('postgres') . ' user=first')
-} 1, 2;
+my @holders = map { start_holder($fleet, "holder$_", $coordinator->connstr('postgres') . ' user=first') } 1, 2;
 is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
@@ -22,8 +20,7 @@ $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
 # Waits until each holder has sent a request. On a slow machine, earlier requests may still run.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or give_up('nobody asks');
-my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
-    extra_params => [ '-U', 'first' ]);
+my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests", extra_params => [ '-U', 'first' ]);
 is($seen, 'SELECT lease_end, clock_ms, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)',
     'a role sees the statements of its sessions');
 my @incarnations = split /\n/, $coordinator->safe_psql('postgres', 'SELECT incarnation FROM randflake_lease');

@@ -84,8 +84,7 @@ my $holder = start_server('holder',
     settings => {
         coordinator => $coordinator->connstr('postgres'), secret => random_secret(),
         node_count => 131072, lease_duration => '90s', max_wait => '1h' });
-$holder->safe_psql('postgres',
-    'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+$holder->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
 check_queries($holder, 'leased', @of_generators);
 check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
@@ -124,8 +123,7 @@ my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
 my $standby = standby_of($primary, 'standby');
-is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_")
-  for qw(randflake randflake_server);
+is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_") for qw(randflake randflake_server);
 $standby->promote;
 my $began = int time;
 $standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randflake_generate()');

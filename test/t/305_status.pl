@@ -42,8 +42,7 @@ is( status_of($node, "window_start <= to_timestamp($second), window_end > to_tim
           . q{ key_fingerprint ~ '^[0-9a-f]{16}$', vector_path IN ('avx512', 'avx2', 'baseline', 'plain')}),
     't|t|t|t|t', '  in the window; the fingerprint and the path are well-formed');
 
-error_is($node, 'SET randflake.max_wait = 300; SELECT randflake_generate()', '53400', {},
-    'a call waits and fails');
+error_is($node, 'SET randflake.max_wait = 300; SELECT randflake_generate()', '53400', {}, 'a call waits and fails');
 is(status_of($node, 'waits, wait_ms >= 300, ids_issued'), '1|t|262144', '  and is counted as a wait');
 
 my $session = start_session($node, 'SELECT randflake_generate()');
@@ -80,8 +79,7 @@ is(status_of($node, 'clock_steps_back'), 2, '  another one is');
 $node->stop;
 clock_runs_from($node, $second + 3);
 start_under_clock($node);
-is(status_of($node, 'ids_issued, waits, clock_steps_back, window_extensions'), '0|0|0|0',
-    'a restart begins at zero');
+is(status_of($node, 'ids_issued, waits, clock_steps_back, window_extensions'), '0|0|0|0', 'a restart begins at zero');
 $node->stop;
 
 # --- leased ----------------------------------------------------------------------------------
@@ -121,8 +119,7 @@ $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
     'a coordinator that is away shows as an error');
-like(status_of($holder, 'problem'),
-    qr/^identifiers end at .*: The coordinator has not answered since .*\.$/,
+like(status_of($holder, 'problem'), qr/^identifiers end at .*: The coordinator has not answered since .*\.$/,
     '  told as a problem to come');
 like(status_of($holder, 'lease_error'), qr/^could not renew the lease of node ids: /, '  with its reason');
 is(status_of($holder, q{lease_error_at > clock_timestamp() - interval '1 h', lease_id IS NOT NULL}),
@@ -137,8 +134,7 @@ $holder->restart;
 $holder->safe_psql('postgres', $first);
 my $issued = status_of($holder, 'ids_issued');
 my $lease = status_of($holder, 'lease_id');
-$coordinator->safe_psql('postgres',
-    q{UPDATE randflake_lease SET incarnation = '00000000-0000-0000-0000-000000000000'});
+$coordinator->safe_psql('postgres', q{UPDATE randflake_lease SET incarnation = '00000000-0000-0000-0000-000000000000'});
 $holder->reload;
 ok($holder->poll_query_until('postgres', "SELECT lease_id <> $lease FROM randflake_status"),
     'a lease that is refused is followed by another');
@@ -146,8 +142,7 @@ is(status_of($holder, 'ids_issued'), $issued, '  and the counters go on');
 
 $holder->safe_psql('postgres', 'SELECT randflake_generate()');
 $holder->stop;
-is( $coordinator->safe_psql('postgres',
-        'SELECT state FROM randflake_leases ORDER BY lease_id DESC LIMIT 1'),
-    'released', 'a clean stop gives it back');
+is($coordinator->safe_psql('postgres', 'SELECT state FROM randflake_leases ORDER BY lease_id DESC LIMIT 1'), 'released',
+    'a clean stop gives it back');
 $coordinator->stop;
 done_testing();

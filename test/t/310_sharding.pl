@@ -8,8 +8,7 @@ my $secret = random_secret();
 
 # The three servers share a secret and can replicate to each other.
 my @nodes = map {
-    my $node = new_server("db$_",
-        settings => { node_id => $_, secret => $secret, max_wait => '1h' },
+    my $node = new_server("db$_", settings => { node_id => $_, secret => $secret, max_wait => '1h' },
         init => [ allows_streaming => 'logical' ], conf => "log_statement = all\n");
     $node->start;
     $node
@@ -24,8 +23,7 @@ sub with_addresses {
 
 sub run_block {
     my ($name, $me) = @_;
-    return $nodes[$me]->safe_psql('postgres', with_addresses(block($name)),
-        extra_params => [ '-v', "me=$me" ]);
+    return $nodes[$me]->safe_psql('postgres', with_addresses(block($name)), extra_params => [ '-v', "me=$me" ]);
 }
 
 # Checks that the query's counts add up to $rows and are about equal. For up to 8 equally likely
@@ -46,16 +44,12 @@ my $node = $nodes[0];
 # --- one server ------------------------------------------------------------------------------
 
 run_block('hash', 0);
-$node->safe_psql('postgres',
-    q{INSERT INTO event (body) SELECT 'row ' || n FROM generate_series(1, 10000) AS n});
-is_balanced($node, 'SELECT count(*) FROM event GROUP BY tableoid', 4, 10000,
-    'hash partitions are balanced');
+$node->safe_psql('postgres', q{INSERT INTO event (body) SELECT 'row ' || n FROM generate_series(1, 10000) AS n});
+is_balanced($node, 'SELECT count(*) FROM event GROUP BY tableoid', 4, 10000, 'hash partitions are balanced');
 
 run_block('range', 0);
-$node->safe_psql('postgres',
-    q{INSERT INTO message (body) SELECT 'row ' || n FROM generate_series(1, 10000) AS n});
-is_balanced($node, 'SELECT count(*) FROM message GROUP BY tableoid', 4, 10000,
-    'range partitions are balanced');
+$node->safe_psql('postgres', q{INSERT INTO message (body) SELECT 'row ' || n FROM generate_series(1, 10000) AS n});
+is_balanced($node, 'SELECT count(*) FROM message GROUP BY tableoid', 4, 10000, 'range partitions are balanced');
 is( $node->safe_psql('postgres', 'SELECT count(*) FROM message'
           . q{ WHERE tableoid <> ('message_' || randflake_shard(id, 4))::regclass}),
     0, '  and hold the rows of their shard');
@@ -101,21 +95,18 @@ for my $shard (6, 7) {
 
 run_block('distributed', $_) for 0 .. 2;
 run_block('routed', $_) for 0 .. 2;
-is( run_block('routed', 0) =~ s/\|\d+$//gmr,
-    "0\n1\n2", 'rows inserted on one server go to all of them');
+is(run_block('routed', 0) =~ s/\|\d+$//gmr, "0\n1\n2", 'rows inserted on one server go to all of them');
 is_balanced($_, 'SELECT count(*) FROM item GROUP BY tableoid', 3, 4000,
     $_->name . ' sees every row, of all servers alike') for @nodes;
 all_distinct($node, 'SELECT id FROM item', 4000, 'no identifier is there twice');
 is(fields_of($node, 'SELECT id FROM item')->{nodes}, '0 1 2', 'each server made its own');
 for my $me (0 .. 2) {
-    is( $nodes[$me]->safe_psql('postgres', "SELECT count(*) FROM ONLY item_$me"
-              . " WHERE randflake_shard(id, 3) <> $me"),
-        0, "db$me has the rows of its shard and no others");
+    is($nodes[$me]->safe_psql('postgres', "SELECT count(*) FROM ONLY item_$me WHERE randflake_shard(id, 3) <> $me"), 0,
+        "db$me has the rows of its shard and no others");
 }
 
 for my $shard (0 .. 2) {
-    my $id = $node->safe_psql('postgres',
-        "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
+    my $id = $node->safe_psql('postgres', "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
     for my $sql ("SELECT count(*) FROM item WHERE id = $id",
         "SELECT count(*) FROM item WHERE id = randflake_from_text(randflake_to_text($id))")
     {
@@ -173,8 +164,7 @@ my $upper_half = 'SELECT count(*), md5(string_agg(id || body, \',\' ORDER BY id)
 is( $nodes[0]->safe_psql('new_server', $upper_half),
     $nodes[2]->safe_psql('postgres', "$upper_half WHERE id >= $half_bound"),
     'the upper half is on the new server, with what was inserted meanwhile');
-is( $nodes[0]->safe_psql('new_server', 'SELECT count(*) > 300 FROM item_2'),
-    't', '  about a sixth of the rows');
+is($nodes[0]->safe_psql('new_server', 'SELECT count(*) > 300 FROM item_2'), 't', '  about a sixth of the rows');
 my $moved = $nodes[0]->safe_psql('new_server', $upper_half);
 $nodes[0]->safe_psql('new_server', 'DROP SUBSCRIPTION upper_half');
 $nodes[2]->safe_psql('postgres', "DELETE FROM item_2 WHERE id >= $half_bound");

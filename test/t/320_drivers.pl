@@ -289,8 +289,7 @@ recipe(name => 'JDBC', files => [ 'Keys.java', 'Identifiers.java' ], programs =>
 
 my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
-    needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
-    run => [ $ruby, 'pg_program.rb' ]);
+    needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ], run => [ $ruby, 'pg_program.rb' ]);
 # If the extensions exist, the schema that Rails dumps recreates the same tables.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],

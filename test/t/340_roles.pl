@@ -99,15 +99,13 @@ is( $node->safe_psql('postgres',
 
 # --- the secret ------------------------------------------------------------------------------
 
-is( as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';"
-          . ' SELECT line FROM file'), $secret,
-    'who may read the files of the server reads the secret, as documented');
+is(as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';" . ' SELECT line FROM file'),
+    $secret, 'who may read the files of the server reads the secret, as documented');
 
 # --- the recipes -----------------------------------------------------------------------------
 
 $node->safe_psql('postgres', block('day_of'));
-is(as_role('app', "SELECT day_of($id) - current_date BETWEEN -1 AND 1"), 't',
-    'a program gets the one fact it needs');
+is(as_role('app', "SELECT day_of($id) - current_date BETWEEN -1 AND 1"), 't', 'a program gets the one fact it needs');
 is(as_role('app', "SELECT randflake_generated_at($id)"), '42501', '  and no more');
 is(as_role('partner', "SELECT day_of($id)"), '42501', '  and no other role does');
 
@@ -117,8 +115,7 @@ for my $role (qw(app partner)) {
         '', "$role inserts");
 }
 my $foreign = $node->safe_psql('postgres', q{SELECT id FROM document WHERE title = 'Private: partner'});
-is(as_role('app', 'SELECT count(*), min(owner), max(owner) FROM document'), '2|app|app',
-    'each sees its own rows');
+is(as_role('app', 'SELECT count(*), min(owner), max(owner) FROM document'), '2|app|app', 'each sees its own rows');
 is(as_role('app', "SELECT count(*) FROM document WHERE id = $foreign"), 0,
     '  and not those of others, by their identifier');
 is(as_role('app', "WITH gone AS (DELETE FROM document WHERE id = $foreign RETURNING 1) SELECT count(*) FROM gone"),
@@ -166,8 +163,7 @@ for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_genera
 {
     is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
 }
-is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '',
-    '  and given to those who insert');
+is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '', '  and given to those who insert');
 is(as_role('partner', q{INSERT INTO document (title) VALUES ('Private: more')}), '42501',
     '  whose rights the default runs with');
 

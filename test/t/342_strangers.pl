@@ -9,8 +9,7 @@ read_document('docs/security.md', 'test/t/342_strangers.pl');
 
 # Collects the person of each table row in which the column "does not learn" is not empty.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
-my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
-  $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
+my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 } $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
 # Marks this person's row as tested, and begins the attempts.

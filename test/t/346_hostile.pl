@@ -22,8 +22,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO granted;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO granted;
 SQL
 my @users = qw(ordinary granted);
-my @functions = split /\n/,
-  $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
+my @functions = split /\n/, $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
 cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 
 # Runs statements as a user. Returns the output with the errors. An error does not end the session.
@@ -154,8 +153,7 @@ is(keys(%measured) + $triggers, scalar @functions, '  for every function');
 # --- afterwards ----------------------------------------------------------------------------------
 
 is(postmaster_of($node), $postmaster, 'the server has stayed up');
-all_distinct($node, 'SELECT randflake_generate() FROM generate_series(1, 10000)', 10000,
-    '  and makes identifiers');
+all_distinct($node, 'SELECT randflake_generate() FROM generate_series(1, 10000)', 10000, '  and makes identifiers');
 $node->stop;
 my $log = slurp_file($node->logfile);
 is(join("\n", $log =~ /.*(?:terminated by signal|PANIC|TRAP|Sanitizer|reinitializing).*/g), '',

@@ -16,8 +16,7 @@ $node->safe_psql('postgres',
       . " FROM generate_series(1, 2 * $per_node + 1000) AS n");
 my $made = fields_of($node,
     'SELECT id::bigint FROM made WHERE id >= (SELECT randflake_lower(randflake_timestamp(max(id))) FROM made)');
-is("$made->{count} $made->{nodes} $made->{last_second}",
-    2 * $per_node + 1000 . " 500 501 502 $made->{first_second}",
+is("$made->{count} $made->{nodes} $made->{last_second}", 2 * $per_node + 1000 . " 500 501 502 $made->{first_second}",
     'a node id after the other, each used up to its last number');
 is($node->safe_psql('postgres',
         'SELECT count(*) FROM (SELECT id > lag(id) OVER (ORDER BY place) AS up FROM made) AS m WHERE NOT up'),
@@ -27,13 +26,11 @@ is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node)
     "$per_node $per_node 1000", '  with nothing left out');
 
 my $left = $per_node - 1000;
-$node->safe_psql('postgres',
-    "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
+$node->safe_psql('postgres', "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
       . " FROM generate_series(1, $left)");
 all_distinct($node, 'SELECT id FROM made', 3 * $per_node, 'bigint gets what is left, and nothing twice');
 error_is($node, 'SELECT randflake_next()', '53400',
-    { message => qr/every identifier of this second is used/, hint => qr/node_count/ },
-    'then there is no more');
+    { message => qr/every identifier of this second is used/, hint => qr/node_count/ }, 'then there is no more');
 error_is($node, 'SELECT randflake_generate()', '53400', {}, '  for bigint either');
 clock_runs_from($node, time + 5);
 $node->stop;
@@ -42,8 +39,7 @@ $node->stop;
 
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
-$node->safe_psql('postgres',
-    'CREATE TABLE made (place bigserial, id randflake PRIMARY KEY DEFAULT randflake_next())');
+$node->safe_psql('postgres', 'CREATE TABLE made (place bigserial, id randflake PRIMARY KEY DEFAULT randflake_next())');
 my $insert = q{DO $$ BEGIN FOR i IN 1..2000 LOOP INSERT INTO made DEFAULT VALUES; COMMIT; END LOOP; END $$};
 my @sessions = map { start_session($node, $insert) } 1 .. 5;
 my @errors = map { (finish_session($_))[1] } @sessions;
@@ -70,8 +66,7 @@ like($node->safe_psql('postgres', "$parallel EXPLAIN SELECT randflake_next() FRO
 all_distinct($node,
     'SELECT x FROM (SELECT randflake_next() AS x FROM made UNION ALL SELECT id FROM made) AS old_and_new',
     960000, '  nothing twice');
-is($node->safe_psql('postgres', "$parallel SELECT count(DISTINCT id::text) FROM made"), 480000,
-    '  and show them');
+is($node->safe_psql('postgres', "$parallel SELECT count(DISTINCT id::text) FROM made"), 480000, '  and show them');
 
 # --- in and out ------------------------------------------------------------------------------
 
@@ -115,8 +110,7 @@ SKIP: {
     is($node->safe_psql('postgres',
             q{SELECT sql_error_code, detail FROM pg_input_error_info('g000000000000', 'randflake')}),
         '22P02|It exceeds 64 bits.', '  with the reason');
-    is($node->safe_psql('postgres',
-            q{SELECT detail, hint FROM pg_input_error_info('42', 'randflake')}),
+    is($node->safe_psql('postgres', q{SELECT detail, hint FROM pg_input_error_info('42', 'randflake')}),
         q{It is a decimal number; the text form is base 32.|Cast a number through bigint: '42'::bigint::randflake.},
         '  and the cast that works');
 }
@@ -127,8 +121,7 @@ my $secret = slurp_file($node->data_dir . '/randflake.conf') =~ /secret = '(\w+)
 configure($node, secret => $secret);
 $node->restart;
 error_is($node, 'SELECT randflake_next()', '55000',
-    { message => qr/no node id is configured/, hint => qr/randflake\.node_id/ },
-    'without a node id no value is made');
+    { message => qr/no node id is configured/, hint => qr/randflake\.node_id/ }, 'without a node id no value is made');
 is($node->safe_psql('postgres', 'SELECT count(id::text::randflake) FROM made'), 480000,
     '  but values are shown and read');
 

@@ -10,8 +10,7 @@ my $dumps = PostgreSQL::Test::Utils::tempdir();
 my $node = start_server('main', init => [ allows_streaming => 1 ], extensions => ['randflake_type'],
     settings => { node_id => 1, secret => $secret, max_wait => '1h' });
 my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
-is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
-    'CREATE EXTENSION binds the type to the secret');
+is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint, 'CREATE EXTENSION binds the type to the secret');
 
 # pg_dump orders tables by name: "before", then the extension's table randflake_key, then "zafter".
 $node->safe_psql('postgres', <<'SQL');
@@ -73,8 +72,7 @@ sub nothing_works {
       if $server->safe_psql($database, 'SELECT count(*) FROM before') > 0;
     my @works;
     for my $sql (@statements) {
-        my ($status, undef, $errors) = $server->psql($database, $sql,
-            extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+        my ($status, undef, $errors) = $server->psql($database, $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
         push @works, $sql unless $status != 0 && $errors =~ /ERROR:  55000: .*secret/;
     }
     is("@works", '', $name);
@@ -143,8 +141,7 @@ is(notices_of('SET client_min_messages = warning; CREATE EXTENSION randflake_typ
     '', 'without a secret: no notice for who wants none');
 is(notices_of('BEGIN; SAVEPOINT s; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK TO s; COMMIT'),
     '', '  nor of what was rolled back');
-is(notices_of('BEGIN; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK'),
-    '', '  entirely');
+is(notices_of('BEGIN; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK'), '', '  entirely');
 is(notices_of('CREATE EXTENSION randflake'), '', '  nor of functions alone');
 like(notices_of('CREATE EXTENSION randflake_type; SELECT 1'),
     qr/\A[^\n]*NOTICE:  the type randflake is not bound to a secret yet
@@ -198,8 +195,7 @@ SQL
 }
 
 # Several sessions use the type for the first time at once. One binds the database; the others wait.
-my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
-    until_waiting(4), 'COMMIT');
+my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES', until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
     WHERE relation = 'randflake_key'::regclass AND mode = 'ShareRowExclusiveLock'})
   or give_up('the first use takes no lock');

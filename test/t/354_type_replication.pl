@@ -3,8 +3,7 @@
 use Randflake;
 
 my $secret = random_secret();
-my $publisher = start_server('publisher', extensions => ['randflake_type'],
-    init => [ allows_streaming => 'logical' ],
+my $publisher = start_server('publisher', extensions => ['randflake_type'], init => [ allows_streaming => 'logical' ],
     settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
 $publisher->safe_psql('postgres', <<'SQL');
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
@@ -26,8 +25,7 @@ is($standby->safe_psql('postgres',
     1000, '  reads identifiers, and finds rows by time');
 for my $max_wait (0, '1h') {
     error_is($standby, "SET randflake.max_wait = '$max_wait'; SELECT randflake_next()", '25006',
-        { message => qr/during recovery/, hint => qr/primary/ },
-        "  but makes none, max_wait $max_wait");
+        { message => qr/during recovery/, hint => qr/primary/ }, "  but makes none, max_wait $max_wait");
 }
 $standby->stop;
 configure($standby, node_id => 1, node_count => 4, secret => random_secret());
@@ -124,8 +122,7 @@ for my $format (sort keys %subscriber) {
     $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (5000)');
     $publisher->wait_for_catchup("in_$format");
     is($node->safe_psql('postgres', $keys), $whole_keys, "in $format: a row binds a subscriber");
-    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
-        '  and is there');
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content), '  and is there');
 }
 
 $publisher->safe_psql('whole', <<"SQL");

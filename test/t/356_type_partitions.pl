@@ -70,8 +70,7 @@ is(looked_at("SELECT * FROM event WHERE id = randflake_from_text('$id')::randfla
 like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SELECT ($number)::randflake",
         'EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_number'),
     qr/Output: '$id'::randflake/, '  which is a constant in the plan');
-like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
-    '  as an integer is');
+like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/, '  as an integer is');
 
 # The cast of a number is STABLE, so no index can use it. Roles need EXECUTE on its function.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',

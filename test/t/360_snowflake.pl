@@ -11,8 +11,7 @@ ok($node->safe_psql('postgres', 'SELECT snowflake_generate() > 0'), 'without a s
 error_is($node, 'SELECT randflake_generate()', '55000', { message => qr/no secret/ },
     'without a secret: Randflake does not');
 $node->safe_psql('postgres', 'CREATE ROLE someone');
-is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() > 0'), 't',
-    'any role may generate');
+is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() > 0'), 't', 'any role may generate');
 
 # --- layouts -----------------------------------------------------------------------------------
 
@@ -28,8 +27,7 @@ sub generates {
           . 'INSERT INTO made VALUES (snowflake_generate())');
     my $fields = fields_of($node, 'SELECT id FROM made', "snowflake_decode(id, '$layout')");
     is("$fields->{count} $fields->{distinct}", '1001 1001', "$layout: identifiers, none twice");
-    is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id <= 0'), 0,
-        "$layout: all are positive");
+    is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id <= 0'), 0, "$layout: all are positive");
     like($fields->{nodes}, qr/^7( 8)?$/, "$layout: node ids");
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
@@ -46,10 +44,8 @@ generates('time=32:1s, node=8, sequence=13, epoch=2024-01-01');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id > 9007199254740991'), 0,
     'all are exact as numbers of JSON');
 generates('time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500');
-is( $node->safe_psql('postgres',
-        'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
-    't|time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500',
-    'the list shows a described layout');
+is($node->safe_psql('postgres', 'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
+    't|time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500', 'the list shows a described layout');
 configure($node, node_id => 7);
 $node->restart;
 is( $node->safe_psql('postgres',
@@ -61,10 +57,9 @@ is( $node->safe_psql('postgres',
 configure($node, node_id => 1020, node_count => 5);
 $node->restart;
 error_is($node, 'SELECT snowflake_generate()', '55000',
-    {
-        message => qr/node ids 1020 to 1024 do not fit in layout "twitter"/,
-        detail => qr/10 bits for node ids, which are from 0 to 1023/,
-        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/ },
+    { message => qr/node ids 1020 to 1024 do not fit in layout "twitter"/,
+      detail => qr/10 bits for node ids, which are from 0 to 1023/,
+      hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/ },
     'node ids that do not fit: the error says which do');
 configure($node, node_id => 131071, snowflake_layout => 'time=41:1ms,node=4,sequence=4,epoch=0');
 $node->restart;
@@ -77,10 +72,9 @@ error_is($node, 'SELECT snowflake_generate()', '55000',
 configure($node, node_id => 7, snowflake_layout => 'baidu');
 $node->restart;
 error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
-    {
-        message => qr/clock is after the last time of layout "baidu"/,
-        detail => qr/times through 2024-11-20 13:24:15\+00/,
-        hint => qr/"randflake\.snowflake_layout"/ }, 'baidu has ended');
+    { message => qr/clock is after the last time of layout "baidu"/,
+      detail => qr/times through 2024-11-20 13:24:15\+00/, hint => qr/"randflake\.snowflake_layout"/ },
+    'baidu has ended');
 is( $node->safe_psql('postgres', q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
     '("2017-07-09 12:44:14+00",2355020,277)', 'but decodes');
 configure($node, node_id => 7, snowflake_layout => 'time=41:1ms,node=10,sequence=12,epoch=9999-01-01');
@@ -103,8 +97,7 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # The clock stands still until two sessions have used all 4096 numbers per node id and are waiting.
 for my $count (1, 3) {
-    my $full = new_server("full$count",
-        settings => { node_id => 7, node_count => $count, max_wait => '1h' });
+    my $full = new_server("full$count", settings => { node_id => 7, node_count => $count, max_wait => '1h' });
     my $now = int time;
     clock_runs_from($full, $now);
     start_under_clock($full);

@@ -19,8 +19,7 @@ is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer'), randflake
 
 my @vectors = @{ JSON::PP::decode_json(slurp_file('test/unit/feistel_vectors.json')) };
 for my $encoding (qw(utf8 koi8r win1251 sql_ascii)) {
-    $node->safe_psql('postgres',
-        "CREATE DATABASE $encoding ENCODING $encoding LOCALE 'C' TEMPLATE template0");
+    $node->safe_psql('postgres', "CREATE DATABASE $encoding ENCODING $encoding LOCALE 'C' TEMPLATE template0");
     $node->safe_psql($encoding, 'CREATE EXTENSION randflake');
     for my $vector (grep { $_->{secret} eq $secret && $_->{use} eq 'randflake mask' } @vectors) {
         my ($label, $numbers) = ($vector->{label}, $vector->{numbers});
@@ -79,8 +78,7 @@ SKIP: {
     my ($out, $err) = ('', '');
     IPC::Run::run([ 'node', 'main.mjs' ], '<', \join("\n", @numbers, ''), '>', \$out, '2>', \$err,
         init => sub { chdir $directory or die $! });
-    ok($out eq join("\n", @expected, ''), 'JavaScript gives what the server gives')
-      or diag($err, substr $out, 0, 200);
+    ok($out eq join("\n", @expected, ''), 'JavaScript gives what the server gives') or diag($err, substr $out, 0, 200);
 }
 
 # --- a standby ---------------------------------------------------------------------------------

@@ -54,8 +54,7 @@ for my $form (@forms) {
     my ($type, $serial_default) = @{ $forms{$form} };
     my $serial = wal_of_copy($type eq 'text' ? 'text' : 'bigint', $serial_default);
     my $ours = wal_of_copy($type, $form);
-    cmp_ok($ours, '<=', 1.05 * $serial,
-        sprintf '%s: WAL of COPY is %.3f of bigserial\'s', $form, $ours / $serial);
+    cmp_ok($ours, '<=', 1.05 * $serial, sprintf '%s: WAL of COPY is %.3f of bigserial\'s', $form, $ours / $serial);
     makes_distinct('', 'SELECT id FROM many', 100_000, '  and all are distinct');
 }
 
@@ -121,8 +120,7 @@ SQL
         is( $node->safe_psql('postgres',
                 'SELECT count(DISTINCT id::text) = count(*) FROM (TABLE made UNION ALL TABLE copied) AS made'),
             't', '    as are those of the tables copied to');
-        $node->safe_psql('postgres',
-            'DROP TABLE made, copied, other; DROP FUNCTION act, add_column');
+        $node->safe_psql('postgres', 'DROP TABLE made, copied, other; DROP FUNCTION act, add_column');
     }
 
     # --- event triggers ------------------------------------------------------------------------
@@ -198,8 +196,7 @@ SQL
     $error = error_of($node, $copy, user => 'app');
     is($error->{text}, '', '  without a GRANT on its twin');
     makes_distinct('', 'SELECT id FROM made', 2000, '  and all are distinct');
-    $node->safe_psql('postgres',
-        "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
+    $node->safe_psql('postgres', "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
         # The error depends on the minor version of PostgreSQL.
@@ -222,8 +219,7 @@ is( $node->safe_psql('schemas',
 
 # --- logical replication -----------------------------------------------------------------------
 
-my $subscriber = start_server('subscriber', extensions => ['randflake_type'],
-    conf => "autovacuum = off\n",
+my $subscriber = start_server('subscriber', extensions => ['randflake_type'], conf => "autovacuum = off\n",
     settings => { node_id => 100, node_count => 16, secret => random_secret(), max_wait => '1h' });
 my $connection = $node->connstr('postgres') =~ s/'/''/gr;
 $node->safe_psql('postgres', <<"SQL");

@@ -10,8 +10,7 @@ use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();
-my $node = start_server('main',
-    settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1h' });
+my $node = start_server('main', settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1h' });
 my $rows = $node->basedir . '/rows';
 append_to_file($rows, join '', map { "$_\n" } 1 .. 20_000);
 
@@ -57,8 +56,7 @@ for my $family ('randflake_generate', 'randflake53_generate') {
         my ($name, $load, $before) = @$case;
         my %down;
         for my $setting ('on', 'off') {
-            query("DROP TABLE IF EXISTS made; $before $load",
-                $setting eq 'on' ? options() : '');
+            query("DROP TABLE IF EXISTS made; $before $load", $setting eq 'on' ? options() : '');
             all_distinct($node, 'SELECT id FROM made', 20_000, "$family, $name, $setting");
             $down{$setting} = query("SELECT steps_down('made')");
         }

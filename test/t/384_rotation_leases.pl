@@ -24,9 +24,8 @@ make_coordinator($coordinator);
 
 sub configure_holder {
     my ($node, %settings) = @_;
-    configure($node, coordinator => $coordinator->connstr('postgres'),
-        secret_file => secret_path($node), lease_duration => $RandflakeLease::duration,
-        max_wait => '2min', %settings);
+    configure($node, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($node),
+        lease_duration => $RandflakeLease::duration, max_wait => '2min', %settings);
 }
 
 sub holder {
@@ -150,8 +149,7 @@ configure_holder($first, lease_duration => '10min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
 is(reload_secrets($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
-coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'},
-    '  is named at once');
+coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'}, '  is named at once');
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));
 $fingerprint = $first->safe_psql('postgres', $latest);
 $coordinator->safe_psql('postgres', block('withdraw') =~ s/'[0-9a-f]{16}'/'$fingerprint'/r);

@@ -10,8 +10,7 @@ use Randflake;
 # Runs each page's blocks on a separate server, so that pages do not affect each other.
 sub run_blocks {
     my ($file, @blocks) = @_;
-    my $node = start_server(basename($file, '.md'),
-        extensions => [qw(randflake_type randflake_coordinator)],
+    my $node = start_server(basename($file, '.md'), extensions => [qw(randflake_type randflake_coordinator)],
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
     for my $block (@blocks) {
         my $where = "$file, line $block->{line}";

@@ -75,8 +75,7 @@ sub may {
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
-    same_definitions(definitions_of($node, $database), $definitions,
-        '  the same objects, comments and privileges');
+    same_definitions(definitions_of($node, $database), $definitions, '  the same objects, comments and privileges');
     my @calls = ([ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
         [ app => 'SELECT * FROM item_inside', 'no' ],
         [ support => 'SELECT (randflake_decode(id)).node_id FROM item LIMIT 1', 'yes' ],
@@ -155,8 +154,7 @@ for my $case (
         [ 'pg_restore', '--exit-on-error', '--jobs=2', '-d', $other->connstr($database), "$base/custom" ],
         '  is restored');
     is($other->safe_psql($database, $held), $source->safe_psql($database, $held), '  with its rows');
-    same_definitions(definitions_of($other, $database), definitions_of($source, $database),
-        '  and the same objects');
+    same_definitions(definitions_of($other, $database), definitions_of($source, $database), '  and the same objects');
     is($other->safe_psql($database,
             q{SELECT string_agg(extname, ' ' ORDER BY extname) FROM pg_extension WHERE extname <> 'plpgsql'}),
         join(' ', sort split / /, $extensions), '  of the same extensions');

@@ -17,8 +17,7 @@ sub new_cluster {
     my $node = PostgreSQL::Test::Cluster->new($name, @options);
     my $checksums = $node->pg_version >= 18 ? ['--no-data-checksums'] : [];
     $node->init(extra => [ '--encoding=UTF8', '--no-locale', @$checksums ]);
-    $node->append_conf('postgresql.conf',
-        "shared_preload_libraries = 'randflake'\ninclude = 'randflake.conf'\n");
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\ninclude = 'randflake.conf'\n");
     configure($node, node_id => 5, node_count => 2, secret => $secret, max_wait => '1min');
     return $node;
 }

@@ -20,10 +20,8 @@ our @EXPORT = qw(
 # the executor would store the rows of generate_series.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
-    rollback => [
-        50_000, 'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
-    stream => [
-        1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
+    rollback => [ 50_000, 'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
+    stream => [ 1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
     parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
     reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
 
@@ -34,9 +32,7 @@ sub new {
     $observer->safe_psql('postgres', 'CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
           . ' generated_at timestamptz, node_id integer, sequence integer)');
-    return bless {
-        observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0
-    }, $class;
+    return bless { observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0 }, $class;
 }
 
 # --- clients ---------------------------------------------------------------------------------

@@ -31,8 +31,7 @@ sub new_fleet {
     $template->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
     $template->stop;
     mkdir $template->backup_dir;
-    PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
-        $template->backup_dir . '/template');
+    PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir, $template->backup_dir . '/template');
     my ($generate, $decode) = functions_of($options{snowflake});
     return {
         template => $template, secret => random_secret(), generate => $generate, decode => $decode,
@@ -96,8 +95,7 @@ SQL
 
 sub new_static {
     my ($fleet, $name, $node_id, %settings) = @_;
-    return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings },
-        start => 0);
+    return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings }, start => 0);
 }
 
 # Returns the settings of a server that leases from $coordinator (a server or a connection string).
@@ -117,8 +115,7 @@ sub move_to {
 sub new_holder {
     my ($fleet, $name, $coordinator, %settings) = @_;
     my $conf = delete $settings{conf};
-    return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) },
-        start => 0, conf => $conf);
+    return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) }, start => 0, conf => $conf);
 }
 
 sub start_holder {

@@ -12,8 +12,7 @@ use Randflake;
 sub new {
     my ($class, $server) = @_;
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
-    my $self = bless { directory => $directory, port => 5432, mode_file => "$directory/mode" },
-      $class;
+    my $self = bless { directory => $directory, port => 5432, mode_file => "$directory/mode" }, $class;
     $self->set_mode('pass');
     my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
       or die "could not listen: $!";
@@ -89,12 +88,9 @@ sub _run {
 # Makes a listener with a full queue. Connections to it get no answer, as if the network lost
 # packets. Returns two values: an object that keeps the queue full, and the port.
 sub black_hole {
-    my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1')
-      or die "could not listen: $!";
+    my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1') or die "could not listen: $!";
     my $port = $listener->sockport;
-    my @queued = map {
-        IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Blocking => 0)
-    } 1 .. 4;
+    my @queued = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Blocking => 0) } 1 .. 4;
     return ([ $listener, @queued ], $port);
 }
 

@@ -27,8 +27,7 @@ sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
     die 'window file has length ' . length $bytes if length $bytes != 688;
-    die 'window file has a wrong checksum'
-      if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
+    die 'window file has a wrong checksum' if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;
     (@window{@head}, my @lists) = unpack $layout, $bytes;
     my @secrets = splice @lists, 0, 32;
