@@ -194,18 +194,14 @@ keep_times() {
 }
 
 # Fails if the tests have left processes, or files in the temporary directory. Only names files in
-# /dev/shm, because other programs of this user may have made them, and empty directories, because
-# a process that removes its file may make Perl's removal of the directory fail.
+# /dev/shm, because other programs of this user may have made them.
 check_remains() {
     local process
-    find tmp -mindepth 1 -type d -empty >left_empty
-    [ ! -s left_empty ] || report "left empty: $(tr '\n' ' ' <left_empty)"
-    trace_left left_empty
     find /dev/shm -type f -user "${user:-$(id -un)}" 2>/dev/null | grep -vxFf shm_before >left_shm || true
     [ ! -s left_shm ] || report "$(wc -l <left_shm) new files in /dev/shm"
     for _ in {1..10}; do # a process may still be about to end
         {
-            find tmp -mindepth 1 \( ! -type d -o ! -empty \)
+            find tmp -mindepth 1
             for process in /proc/[0-9]*; do
                 [[ $(readlink "$process/cwd") != "$work"* || ${process#/proc/} = "$$" ]] || tr '\0' ' ' <"$process/cmdline" | cut -c -200
             done
@@ -216,12 +212,8 @@ check_remains() {
     report "tests have LEFT $(wc -l <left) files or processes"
     touch failed
     head -n 20 left
-    trace_left left
-}
-
-# The tests' logs name their socket directories, and what could not be removed.
-trace_left() {
-    sed -n 's/^tmp\/\([^/]*\).*/\1/p' "$1" | sort -u | grep -rFf - tmp_check/log | cut -c -300 | head -n 20 || true
+    # The tests' logs name their socket directories, and what could not be removed.
+    sed -n 's/^tmp\/\([^/]*\).*/\1/p' left | sort -u | grep -rFf - tmp_check/log | cut -c -300 | head -n 20 || true
 }
 
 # Prints the end of each failed test's log, and the errors in its servers' logs.
