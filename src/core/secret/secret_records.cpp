@@ -2,8 +2,6 @@
 
 #include "core/secret/secret_records.h"
 
-#include "core/base/assert.h"
-
 namespace randflake {
 
 size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept {

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include "core/base/assert.h"
 #include "core/window/start_plan.h"
 
 namespace randflake {

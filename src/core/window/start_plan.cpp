@@ -2,12 +2,7 @@
 
 #include "core/window/start_plan.h"
 
-#include <algorithm>
-
-#include "core/base/assert.h"
-
 namespace randflake {
-
 namespace {
 
 Finding Compare(const Origin& found, const Origin& own) {

@@ -6,10 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/assert.h"
-
 namespace randflake {
-
 namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};

@@ -2,10 +2,6 @@
 
 #include "core/window/window_state.h"
 
-#include <algorithm>
-
-#include "core/base/assert.h"
-
 namespace randflake {
 
 Second WindowState::EndFor(const NodeRange& nodes) const noexcept {

@@ -6,13 +6,13 @@
 
 #include "pg/base/pg.h"
 
-// Declares the C function behind a SQL function. The definition follows this macro.
+// Begins the definition of the C function behind a SQL function. The function's body follows.
 #define SQL_FUNCTION(name)                    \
     extern "C" {                              \
     PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
     PG_FUNCTION_INFO_V1(name);                \
     }                                         \
-    static_assert(true)
+    Datum name([[maybe_unused]] PG_FUNCTION_ARGS)
 
 // Returns the blessed row type in `context`. Raises an ERROR unless it has `columns` columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);

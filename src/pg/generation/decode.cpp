@@ -36,16 +36,14 @@ static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& field
         heap_form_tuple(static_cast<TupleDesc>(call_site->fn_extra), values, nulls));
 }
 
-SQL_FUNCTION(randflake_decode);
-Datum randflake_decode(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_decode) {
     require_secret();
     Fields fields{};
     const bool made = decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields);
     PG_RETURN_DATUM(decoded_row(fcinfo, made, fields));
 }
 
-SQL_FUNCTION(randflake53_decode);
-Datum randflake53_decode(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake53_decode) {
     require_secret();
     const int64 id = PG_GETARG_INT64(0);
     if (static_cast<uint64>(id) > kMaxFeistel53)
@@ -58,8 +56,7 @@ Datum randflake53_decode(PG_FUNCTION_ARGS) {
     PG_RETURN_DATUM(decoded_row(fcinfo, made, fields));
 }
 
-SQL_FUNCTION(randflake_generated_at);
-Datum randflake_generated_at(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_generated_at) {
     require_secret();
     Fields fields;
     if (!decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields))
@@ -93,14 +90,12 @@ static Datum encode(FunctionCallInfo fcinfo, const Layout& layout, const Ring& r
     PG_RETURN_INT64(static_cast<int64>(id));
 }
 
-SQL_FUNCTION(randflake_encode);
-Datum randflake_encode(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_encode) {
     require_secret();
     return encode(fcinfo, kRandflake, secret_ring());
 }
 
-SQL_FUNCTION(randflake53_encode);
-Datum randflake53_encode(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake53_encode) {
     require_secret();
     return encode(fcinfo, kRandflake53, secret_ring53());
 }

@@ -30,18 +30,15 @@ struct Randflake53 {
 };
 }  // namespace
 
-SQL_FUNCTION(randflake_generate);
-Datum randflake_generate([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_generate) {
     PG_RETURN_INT64(static_cast<int64>(Prefetch<Randflake>::Next()));
 }
 
-SQL_FUNCTION(randflake_generate_text);
-Datum randflake_generate_text([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_generate_text) {
     PG_RETURN_TEXT_P(text_of_id(Prefetch<Randflake>::Next()));
 }
 
-SQL_FUNCTION(randflake53_generate);
-Datum randflake53_generate([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake53_generate) {
     PG_RETURN_INT64(static_cast<int64>(Prefetch<Randflake53>::Next()));
 }
 
@@ -49,19 +46,16 @@ SQL_FUNCTION_IN_COPY(randflake_generate)
 SQL_FUNCTION_IN_COPY(randflake_generate_text)
 SQL_FUNCTION_IN_COPY(randflake53_generate)
 
-SQL_FUNCTION(randflake_generate_many);
-Datum randflake_generate_many(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_generate_many) {
     return generate_many<Randflake>(fcinfo);
 }
 
-SQL_FUNCTION(randflake53_generate_many);
-Datum randflake53_generate_many(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake53_generate_many) {
     return generate_many<Randflake53>(fcinfo);
 }
 
 // Tells the planner the number of rows, which is the function's first argument.
-SQL_FUNCTION(randflake_rows_support);
-Datum randflake_rows_support(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_rows_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
     if (!IsA(request, SupportRequestRows))
         return Datum{0};

@@ -104,8 +104,7 @@ static uint64 require_in_range(int64 number, const char* what, const char* hint)
     return static_cast<uint64>(number);
 }
 
-SQL_FUNCTION(randflake_mask);
-Datum randflake_mask(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_mask) {
     const SipKey key = key_of_label(PG_GETARG_TEXT_PP(1));
     const uint64 number = require_in_range(
         PG_GETARG_INT64(0), "number to mask",
@@ -113,8 +112,7 @@ Datum randflake_mask(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(static_cast<int64>(Feistel53::Permute(key, number)));
 }
 
-SQL_FUNCTION(randflake_unmask);
-Datum randflake_unmask(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_unmask) {
     const SipKey key = key_of_label(PG_GETARG_TEXT_PP(1));
     const uint64 mask =
         require_in_range(PG_GETARG_INT64(0), "mask",

@@ -32,10 +32,9 @@ struct SnowflakeNumbers {
     }
 };
 
-struct Numbers53 {
+struct Numbers53 : RandflakeNumbers {
     static constexpr const Layout& layout() { return kRandflake53; }
     static Slot& slot(uint32 i) { return randflake53_slot(i); }
-    static Tick Now() { return {wall_clock_second().count}; }
     static constexpr auto Count = count_53_reservation;
     static bool IsPermanent(Outcome outcome) { return outcome == Outcome::kNotInLayout; }
 };

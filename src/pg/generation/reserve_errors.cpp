@@ -108,8 +108,7 @@ static ErrorText not_yet_error(const WindowReport& report, Second now) {
             "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
-static ErrorText no_window_error(Second now) {
-    const WindowReport report = window_report();
+static ErrorText no_window_error(const WindowReport& report, Second now) {
     switch (report.trouble.problem) {
         case WindowProblem::kNotYet:
             return not_yet_error(report, now);
@@ -133,6 +132,12 @@ static ErrorText no_window_error(Second now) {
             psprintf("Another session is writing its new end. The call waited %d ms.",
                      setting_max_wait),
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
+}
+
+// Returns whether the server issues nothing even if it has a lease.
+static bool issues_nothing(const WindowReport& report) {
+    return report.trouble.problem == WindowProblem::kFileFailed ||
+           report.trouble.problem == WindowProblem::kSecrets;
 }
 
 static const char* capacity_text(const Layout& layout) {
@@ -205,18 +210,17 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             if (&layout == &kRandflake53) {
                 require_nodes53(first_node_id());
                 // The call saw node ids above the limit. The server has changed them meanwhile.
-                return shared_server->memory.leased ? no_lease_error(now) : no_window_error(now);
+                return shared_server->memory.leased ? no_lease_error(now)
+                                                    : no_window_error(window_report(), now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // With kFileFailed or kSecrets, the server issues nothing even if it gets a lease.
             if (shared_server->memory.leased && !lease_in_force(now) &&
-                window_report().trouble.problem != WindowProblem::kFileFailed &&
-                window_report().trouble.problem != WindowProblem::kSecrets)
+                !issues_nothing(window_report()))
                 return no_lease_error(now);
-            return no_window_error(now);
+            return no_window_error(window_report(), now);
         case Outcome::kReserved:
             break;
     }
@@ -263,17 +267,13 @@ static ErrorText copy_error() {
 
 static ErrorText static_problem_error(Second now, const Window& window) {
     const WindowReport report = window_report();
-    if (report.trouble.problem == WindowProblem::kClockJumped)
-        return clock_jumped_error(report, now);
-    if (report.trouble.problem == WindowProblem::kNotYet && report.trouble.second > now)
-        return not_yet_error(report, now);
-    if (window.closed() && report.trouble.problem == WindowProblem::kNotLooked)
-        return not_looked_error();
-    if (report.trouble.problem == WindowProblem::kLeased && report.trouble.second > now)
-        return leased_error(report.range, report.trouble.second);
-    if (window.closed() && report.trouble.problem == WindowProblem::kNoRange &&
-        report.trouble.second > now)
-        return clock_behind_error(now, report.trouble.second, "the end of the last window");
+    const WindowProblem problem = report.trouble.problem;
+    const bool later = report.trouble.second > now;
+    if (problem == WindowProblem::kClockJumped || (later && problem == WindowProblem::kNotYet) ||
+        (later && problem == WindowProblem::kLeased) ||
+        (window.closed() && problem == WindowProblem::kNotLooked) ||
+        (window.closed() && later && problem == WindowProblem::kNoRange))
+        return no_window_error(report, now);
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
     if (const ErrorText rival = rival_error(); rival.message != nullptr)
@@ -292,11 +292,8 @@ static ErrorText problem_error() {
     const Second now = wall_clock_second();
     if (now < Second{0} || now >= kNoSecond)
         return clock_out_of_range_error(kRandflake, Tick{now.count}, now < Second{0});
-    if (const WindowReport report = window_report();
-        report.trouble.problem == WindowProblem::kFileFailed)
-        return file_failed_error(report);
-    else if (report.trouble.problem == WindowProblem::kSecrets)
-        return secrets_refused_error(report.trouble.second);
+    if (const WindowReport report = window_report(); issues_nothing(report))
+        return no_window_error(report, now);
 
     const Window window = Window::FromWord(shared_slots->window.load());
     const Second used = reached_by_all_slots();

@@ -59,8 +59,7 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
     return prefetched.last;
 }
 
-SQL_FUNCTION(snowflake_generate);
-Datum snowflake_generate([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(snowflake_generate) {
     const TimestampTz statement = GetCurrentStatementStartTimestamp();
     const struct timespec clock = wall_clock();
     if (likely(prefetched.left > 0 && prefetched.statement == statement &&

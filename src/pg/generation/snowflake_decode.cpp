@@ -69,8 +69,7 @@ static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
     return site->row;
 }
 
-SQL_FUNCTION(snowflake_decode);
-Datum snowflake_decode(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(snowflake_decode) {
     const auto id = static_cast<uint64>(PG_GETARG_INT64(0));
     const CallSite& site = site_with_layout(fcinfo, 1);
     const Layout& layout = site.layout;
@@ -90,8 +89,7 @@ Datum snowflake_decode(PG_FUNCTION_ARGS) {
         HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
 }
 
-SQL_FUNCTION(snowflake_lower);
-Datum snowflake_lower(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(snowflake_lower) {
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
     const CallSite& site = site_with_layout(fcinfo, 1);
     const Layout& layout = site.layout;
@@ -126,8 +124,8 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     unit->time = layout.unit * 1000;
     const uint64 sequences = layout.max_sequence() + 1;
     Datum values[kLayoutColumns] = {
-        name == nullptr ? 0 : PointerGetDatum(cstring_to_text(name)),
-        PointerGetDatum(cstring_to_text(description)),
+        name == nullptr ? 0 : CStringGetTextDatum(name),
+        CStringGetTextDatum(description),
         TimestampTzGetDatum(timestamp_of(layout.TickStart(0))),
         PointerGetDatum(unit),
         Int32GetDatum(layout.timestamp_bits),
@@ -142,8 +140,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
 }
 
 // Returns the named layouts, and also the server's layout if it has no name.
-SQL_FUNCTION(snowflake_layouts);
-Datum snowflake_layouts(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(snowflake_layouts) {
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     require_columns(result->setDesc, kLayoutColumns);

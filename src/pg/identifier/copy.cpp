@@ -81,8 +81,7 @@ static Oid find_twin(Oid original) {
                            ObjectIdGetDatum(get_func_namespace(original)));
 }
 
-SQL_FUNCTION(randflake_copy_support);
-Datum randflake_copy_support(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_copy_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
     if (!may_be_copying() || !IsA(request, SupportRequestSimplify))
         return Datum{0};

@@ -13,9 +13,8 @@ void copy_init();
 void require_original(FunctionCallInfo fcinfo);
 
 // Defines the twin (see copy.cpp) of a SQL function without arguments.
-#define SQL_FUNCTION_IN_COPY(name)           \
-    SQL_FUNCTION(name##_in_copy);            \
-    Datum name##_in_copy(PG_FUNCTION_ARGS) { \
-        require_original(fcinfo);            \
-        return name(fcinfo);                 \
+#define SQL_FUNCTION_IN_COPY(name) \
+    SQL_FUNCTION(name##_in_copy) { \
+        require_original(fcinfo);  \
+        return name(fcinfo);       \
     }

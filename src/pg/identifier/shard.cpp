@@ -11,14 +11,12 @@ static int32 require_shards(int32 shards) {
     return shards;
 }
 
-SQL_FUNCTION(randflake_shard);
-Datum randflake_shard(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_shard) {
     PG_RETURN_INT32(randflake::ShardOf(PG_GETARG_INT64(0), require_shards(PG_GETARG_INT32(1))));
 }
 
 // Returns SETOF (shard integer, lower bigint, upper bigint), one row per call.
-SQL_FUNCTION(randflake_shard_ranges);
-Datum randflake_shard_ranges(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_shard_ranges) {
     constexpr int kColumns = 3;
     if (SRF_IS_FIRSTCALL()) {
         FuncCallContext* context = SRF_FIRSTCALL_INIT();

@@ -63,8 +63,7 @@ bool id_of_type_text(const char* input, Node* context, uint64* id) {
     return true;
 }
 
-SQL_FUNCTION(randflake_to_text);
-Datum randflake_to_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_to_text) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
@@ -80,8 +79,7 @@ static uint64 id_of_digits(const char* data, int length, const char* digits) {
     return result.id;
 }
 
-SQL_FUNCTION(randflake_from_text);
-Datum randflake_from_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_from_text) {
     const text* input = PG_GETARG_TEXT_PP(0);
     const char* data = VARDATA_ANY(input);
     const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
@@ -107,14 +105,12 @@ text* prefixed_text_of_id(uint64 id, const text* prefix) {
     return cstring_to_text_with_len(buffer, static_cast<int>(length + 1 + digits));
 }
 
-SQL_FUNCTION(randflake_to_prefixed_text);
-Datum randflake_to_prefixed_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_to_prefixed_text) {
     PG_RETURN_TEXT_P(
         prefixed_text_of_id(static_cast<uint64>(PG_GETARG_INT64(0)), PG_GETARG_TEXT_PP(1)));
 }
 
-SQL_FUNCTION(randflake_from_prefixed_text);
-Datum randflake_from_prefixed_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_from_prefixed_text) {
     const text* input = PG_GETARG_TEXT_PP(0);
     const text* expected = PG_GETARG_TEXT_PP(1);
     const char* data = VARDATA_ANY(input);

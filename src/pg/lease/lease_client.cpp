@@ -293,11 +293,11 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Sends a request and copies the answer's row to `values`. `clock_column` is the column with the
-// coordinator's clock, if any. If the request succeeds, sets the reply's kind to `kind`. If `kind`
-// is kNone, shutdowns and reloads do not end the wait.
+// Sends a request. `clock_column` is the column of the answer with the coordinator's clock, if any.
+// If the request succeeds, sets the reply's kind to `kind`. If `kind` is kNone, shutdowns and
+// reloads do not end the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
-                                   LeaseReply::Kind kind, int64* values, int clock_column = -1) {
+                                   LeaseReply::Kind kind, int clock_column = -1) {
     static bool ends_with_worker;
     if (!ends_with_worker)
         before_shmem_exit(end_asking, 0);
@@ -331,9 +331,9 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     if (answer.problem == LeaseProblem::kNone) {
         timed_out = false;
         result.reply.kind = kind;
-        memcpy(values, answer.values, sizeof answer.values);
+        memcpy(result.values, answer.values, sizeof answer.values);
         if (clock_column >= 0)
-            result.clock = clock_of(answer, values[clock_column]);
+            result.clock = clock_of(answer, answer.values[clock_column]);
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
@@ -381,10 +381,10 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
          {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8,
           AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
          true}};
-    int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values, 5);
-    result.reply.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
+        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, 5);
+    const int64(&row)[kMaxAnswerColumns] = result.values;
+    result.reply.grant = {row[0], row[1], row[2], {row[3]}, {row[4]}};
     return result;
 }
 
@@ -400,17 +400,15 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
          psprintf(INT64_FORMAT, expected_end.count), psprintf("%d", duration),
          secret_fingerprints_text(secrets)},
         {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
-    int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kRenewed, values, 1);
-    result.reply.renewed_to = {values[0]};
+        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kRenewed, 1);
+    result.reply.renewed_to = {result.values[0]};
     return result;
 }
 
 bool lease_client_probe(int64 timeout) {
     const CoordinatorRequest request{"SELECT 1", 0, {}, {}, {1, {AnswerType::kInt4}, false}};
-    int64 values[kMaxAnswerColumns] = {};
-    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone, values).problem ==
+    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone).problem ==
            LeaseProblem::kNone;
 }
 
@@ -422,18 +420,15 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, U
                                      {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
                                       psprintf(INT64_FORMAT, last_used.count)},
                                      {1, {AnswerType::kVoid}, false}};
-    int64 values[kMaxAnswerColumns] = {};
-    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone, values);
+    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone);
 }
 
-bool lease_client_upstream(int64 (&values)[kMaxAnswerColumns]) {
+LeaseResult lease_client_upstream() {
     const CoordinatorRequest request{kWhichServer, 0, {}, {}, {}};
-    return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values)
-               .problem == LeaseProblem::kNone;
+    return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted);
 }
 
-LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
-                                  Announced* known) {
+LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts) {
     const CoordinatorRequest request{
         "SELECT servers, leases FROM randflake_lease_announce($1, $2, $3, $4, $5, $6, $7)",
         7,
@@ -442,9 +437,5 @@ LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, b
          psprintf("%d", static_node_count()), secret_fingerprint_text(secret_records().records[0]),
          starts ? "true" : "false"},
         {2, {AnswerType::kInt8, AnswerType::kInt8}, false}};
-    int64 values[kMaxAnswerColumns] = {};
-    LeaseResult result =
-        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values);
-    *known = {values[0], values[1]};
-    return result;
+    return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted);
 }

@@ -17,6 +17,7 @@ struct LeaseResult {
     // coordinator grants no lease before `not_before` (0 if unknown).
     char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;
+    int64 values[randflake::kMaxAnswerColumns];  // the answer's row, with kNone
 };
 
 // The two functions below give up after this time, or when the worker must stop or reload.
@@ -32,14 +33,10 @@ bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
-// Asks the server in "primary_conninfo" for the values of WhichServer. Returns false if none came.
-bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
+// Asks the server in "primary_conninfo" for the values of WhichServer.
+LeaseResult lease_client_upstream();
 
-// The coordinator of "randflake.registry" returns these counts for this server's node ids.
-struct Announced {
-    int64 servers;  // other servers that announced some of these node ids
-    int64 leases;   // leases in force that contain some of these node ids
-};
-// `origin` identifies the data directory. If `starts` is true, ends earlier announcements.
-LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
-                                  Announced* known);
+// Announces this server to the coordinator of "randflake.registry". The values are the numbers of
+// other servers that announced some of this server's node ids, and of leases in force that contain
+// some. `origin` identifies the data directory. If `starts` is true, ends earlier announcements.
+LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts);

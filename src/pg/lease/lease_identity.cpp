@@ -19,8 +19,7 @@ static void at_end_of_transaction(XactEvent event, void*) {
         leased = false;
 }
 
-SQL_FUNCTION(randflake_coordinator_identity);
-Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_coordinator_identity) {
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                         errmsg("cannot lease node ids during recovery"),
@@ -42,13 +41,8 @@ char* coordinator_identity() {
     FileFailure failure = file_identity("PG_VERSION", &identity);
     if (failure.error == 0)
         failure = file_identity("global/pg_control", &control);
-    if (failure.error != 0) {
-        errno = failure.error;
-        ereport(ERROR, (errcode_for_file_access(),
-                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
-                               file_failure_text(failure)),
-                        errhint("Let the server's user read it.")));
-    }
+    if (failure.error != 0)
+        raise_file_failure(failure, nullptr, "Let the server's user read it.");
     const bool has_birth = control.device == 0;
     // A standby may have been promoted, and may have granted leases, since this server's last stop.
     return psprintf("%016llx/%u/%llx.%llx.%llx.%llx.%llx@%llx.%x/%u",
@@ -62,8 +56,7 @@ char* coordinator_identity() {
 }
 
 // Returns (first_node_id integer, node_count integer); nulls without static node ids.
-SQL_FUNCTION(randflake_coordinator_static_nodes);
-Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_coordinator_static_nodes) {
     const bool none = !is_preloaded() || setting_node_id < 0;
     Datum values[] = {Int32GetDatum(setting_node_id), Int32GetDatum(static_node_count())};
     bool nulls[] = {none, none};

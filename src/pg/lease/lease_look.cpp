@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "core/lease/pool_look.h"
-#include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/shared_memory.h"
+#include "pg/base/table_scan.h"
 #include "pg/base/timestamp.h"
 #include "pg/base/worker.h"
 #include "pg/server/environment.h"
@@ -156,10 +156,7 @@ static LookReport* report() {
 
 static Extension find_extension() {
     Extension found{};
-    Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
-    HeapTuple row;
-    while (HeapTupleIsValid(row = systable_getnext(scan))) {
+    for_each_row(ExtensionRelationId, [&found](HeapTuple row, TupleDesc) {
         const auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row));
         if (strcmp(NameStr(form->extname), "randflake_coordinator") == 0)
             found = {form->oid, form->extnamespace,
@@ -167,9 +164,7 @@ static Extension find_extension() {
                          !HeapTupleHeaderXminFrozen(row->t_data) &&
                          TransactionIdFollowsOrEquals(HeapTupleHeaderGetRawXmin(row->t_data),
                                                       shared_server->first_xid)};
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+    });
     return found;
 }
 
@@ -325,21 +320,16 @@ static int by_oid(const ListCell* one, const ListCell* other) {
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
-    Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
-    HeapTuple row;
-    while (HeapTupleIsValid(row = systable_getnext(scan))) {
+    for_each_row(DatabaseRelationId, [&databases, context](HeapTuple row, TupleDesc) {
         const auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
         if (form->datconnlimit == -2)
-            continue;
+            return;
         MemoryContext before = MemoryContextSwitchTo(context);
         auto* database = static_cast<Database*>(palloc(sizeof(Database)));
         *database = {form->oid, form->datname};
         databases = lappend(databases, database);
         MemoryContextSwitchTo(before);
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+    });
     CommitTransactionCommand();
     list_sort(databases, by_oid);
     return databases;

@@ -46,8 +46,7 @@ static void require_accepted(const ReloadPlan& plan, const Reload& reload, Secon
     }
 }
 
-SQL_FUNCTION(randflake_reload_secret);
-Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_reload_secret) {
     require_preload();
     const SecretList list = secret_read_again();
     const ReloadResult result = server.AddSecrets(secret_records(list), list);
@@ -69,8 +68,7 @@ Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 // Returns SETOF (generation integer, fingerprint text, valid_from timestamptz, state text)
-SQL_FUNCTION(randflake_secrets);
-Datum randflake_secrets(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_secrets) {
     require_preload();
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
@@ -78,13 +76,12 @@ Datum randflake_secrets(PG_FUNCTION_ARGS) {
     const SecretRing ring = secret_ring();
     const int current = ring.GenerationAt(wall_clock_second());
     for (int i = 0; i < static_cast<int>(records.count); i++) {
-        Datum values[] = {
-            Int32GetDatum(i + 1),
-            PointerGetDatum(cstring_to_text(secret_fingerprint_text(records.records[i]))),
-            TimestampTzGetDatum(timestamp_of(records.records[i].from)),
-            PointerGetDatum(cstring_to_text(i < current    ? "past"
-                                            : i == current ? "current"
-                                                           : "future"))};
+        Datum values[] = {Int32GetDatum(i + 1),
+                          CStringGetTextDatum(secret_fingerprint_text(records.records[i])),
+                          TimestampTzGetDatum(timestamp_of(records.records[i].from)),
+                          CStringGetTextDatum(i < current    ? "past"
+                                              : i == current ? "current"
+                                                             : "future")};
         bool nulls[] = {false, false, i == 0, false};
         require_columns(result->setDesc, lengthof(values));
         tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

@@ -35,10 +35,6 @@ struct Row {
 };
 }  // namespace
 
-static Datum text_datum(const char* text) {
-    return PointerGetDatum(cstring_to_text(text));
-}
-
 static Datum counter_datum(uint64 value) {
     return Int64GetDatum(static_cast<int64>(value));
 }
@@ -72,7 +68,7 @@ static Datum lease_error_datum(char* text) {
         for (char* at = text; *at != '\0'; at++)
             if (IS_HIGHBIT_SET(*at))
                 *at = '?';
-    return text_datum(text);
+    return CStringGetTextDatum(text);
 }
 
 // Returns how many other ranges of node ids the server could change to at this time.
@@ -84,8 +80,7 @@ static int32 spare_ranges_left(const WindowReport& report) {
     return left;
 }
 
-SQL_FUNCTION(randflake_status);
-Datum randflake_status(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_status) {
     require_preload();
     const Counters& counters = shared_slots->counters;
     LeaseReport lease = lease_report();
@@ -103,14 +98,14 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
 
     Row row{};
     const char* problem = generator_problem();
-    row.Add(text_datum(shared_server->memory.leased ? "leased" : "static"));
-    row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
+    row.Add(CStringGetTextDatum(shared_server->memory.leased ? "leased" : "static"));
+    row.AddUnless(problem == nullptr, problem == nullptr ? 0 : CStringGetTextDatum(problem));
     row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
     row.Add(Int32GetDatum(static_cast<int32>(shared_slots->slot_count)));
     row.Add(Int64GetDatum(ids_per_second()));
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
-    row.AddUnless(!has_secret, has_secret ? text_datum(current_fingerprint()) : 0);
+    row.AddUnless(!has_secret, has_secret ? CStringGetTextDatum(current_fingerprint()) : 0);
     row.Add(counter_datum(count_of_all_slots()));
     row.Add(counter_datum(counters.waits));
     row.Add(counter_datum(counters.wait_microseconds / 1000));
@@ -123,7 +118,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     row.AddUnless(lease.error_at == 0, lease_error_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));
-    row.Add(text_datum(vector_path_name()));
+    row.Add(CStringGetTextDatum(vector_path_name()));
     row.AddUnless(shared_server->memory.leased, Int32GetDatum(static_cast<int32>(report.range)));
     row.AddUnless(shared_server->memory.leased, Int32GetDatum(spare_ranges_left(report)));
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
@@ -131,8 +126,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
 }
 
 // Returns SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
-SQL_FUNCTION(randflake_slots);
-Datum randflake_slots(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_slots) {
     require_preload();
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
@@ -154,8 +148,7 @@ Datum randflake_slots(PG_FUNCTION_ARGS) {
     return Datum{0};
 }
 
-SQL_FUNCTION(randflake_status_reset);
-Datum randflake_status_reset([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_status_reset) {
     require_preload();
     counters_reset();
     PG_RETURN_VOID();

@@ -137,19 +137,18 @@ static const char* origin_text() {
 static void announce() {
     static char logged_error[sizeof LeaseResult::error];
     RivalReport& report = *shared_rivals;
-    Announced known{};
     LeaseResult result{};
     if (setting_registry[0] != '\0' && secret_ring().count() > 0) {
         const pg_uuid_t none{};
         if (memcmp(&report.server, &none, sizeof none) == 0 &&
             !pg_strong_random(&report.server, sizeof report.server))
             return;
-        result = lease_client_announce(report.server, origin_text(), !report.announced, &known);
+        result = lease_client_announce(report.server, origin_text(), !report.announced);
         report.announced = report.announced || result.problem == LeaseProblem::kNone;
     }
     if (result.problem == LeaseProblem::kNone) {
-        record(&report.in_registry, known.servers > 0, kInRegistry);
-        record(&report.leased, known.leases > 0, kLeased);
+        record(&report.in_registry, result.values[0] > 0, kInRegistry);
+        record(&report.leased, result.values[1] > 0, kLeased);
     }
     if (strcmp(result.error, logged_error) != 0 && result.error[0] != '\0')
         ereport(LOG, (errmsg("could not announce node ids: %s", result.error)));
@@ -168,11 +167,13 @@ void randflake_rival_main(Datum) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
         }
-        int64 values[randflake::kMaxAnswerColumns] = {};
-        const bool answered = PrimaryConnInfo[0] != '\0' && lease_client_upstream(values);
-        record(&shared_rivals->is_upstream, answered && is_rival(values), kUpstream);
+        LeaseResult upstream{};
+        if (PrimaryConnInfo[0] != '\0')
+            upstream = lease_client_upstream();
+        const bool answered = PrimaryConnInfo[0] != '\0' && upstream.problem == LeaseProblem::kNone;
+        record(&shared_rivals->is_upstream, answered && is_rival(upstream.values), kUpstream);
         if (answered)
-            acknowledge_if_original_follows(values);
+            acknowledge_if_original_follows(upstream.values);
         announce();
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));

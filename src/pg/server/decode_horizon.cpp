@@ -9,15 +9,10 @@ using randflake::Second;
 
 Second secrets_read_decode_horizon() {
     const Second second = server.DecodeHorizon();
-    if (second == Second{0}) {
-        const FileFailure& failure = server_look_failure;
-        errno = failure.error;
-        ereport(ERROR, (errcode_for_file_access(),
-                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
-                               file_failure_text(failure)),
-                        errdetail("It says whether this server lacks a secret that is in use."),
-                        errhint("Let the server's user read it, or move it away.")));
-    }
+    if (second == Second{0})
+        raise_file_failure(server_look_failure,
+                           "It says whether this server lacks a secret that is in use.",
+                           "Let the server's user read it, or move it away.");
     return second;
 }
 

@@ -241,8 +241,7 @@ bool window_of_copy(TimestampTz* found_at, Origin* original) {
     return failed == 0 || failed == ENOENT;
 }
 
-SQL_FUNCTION(randflake_acknowledge_copy);
-Datum randflake_acknowledge_copy([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_acknowledge_copy) {
     require_preload();
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),

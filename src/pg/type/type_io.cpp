@@ -92,8 +92,7 @@ static Datum datum_of_id(FunctionCallInfo fcinfo, uint64 id) {
     return value;
 }
 
-SQL_FUNCTION(randflake_in);
-Datum randflake_in(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_in) {
     uint64 id;
     Datum value{};
     if (id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
@@ -101,13 +100,11 @@ Datum randflake_in(PG_FUNCTION_ARGS) {
     return value;
 }
 
-SQL_FUNCTION(randflake_out);
-Datum randflake_out(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_out) {
     PG_RETURN_CSTRING(type_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
-SQL_FUNCTION(randflake_recv);
-Datum randflake_recv(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_recv) {
     auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
@@ -123,8 +120,7 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, id);
 }
 
-SQL_FUNCTION(randflake_send);
-Datum randflake_send(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_send) {
     StringInfoData message;
     pq_begintypsend(&message);
     pq_sendint64(&message, id_of_datum(fcinfo, PG_GETARG_DATUM(0)));
@@ -133,8 +129,7 @@ Datum randflake_send(PG_FUNCTION_ARGS) {
 
 // Programs assign identifiers as bigint, and by mistake also old keys and loop variables. An
 // identifier is that small once in 2^31.
-SQL_FUNCTION(randflake_from_bigint);
-Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_from_bigint) {
     const int64 id = PG_GETARG_INT64(0);
     const bool is_explicit = PG_GETARG_BOOL(2);
     if (!is_explicit && id > -kLeastAssigned && id < kLeastAssigned)
@@ -149,8 +144,7 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
 // Lets the planner evaluate the cast of a constant, for partition pruning and postgres_fdw. The
 // result depends on the secret. So a plan may contain the result, but a stored expression may not.
 // For a stored expression, there is no planner state (`root`).
-SQL_FUNCTION(randflake_cast_support);
-Datum randflake_cast_support(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_cast_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
     if (!IsA(request, SupportRequestSimplify))
         return Datum{0};
@@ -173,39 +167,33 @@ Datum randflake_cast_support(PG_FUNCTION_ARGS) {
                                 false, true));
 }
 
-SQL_FUNCTION(randflake_from_integer);
-Datum randflake_from_integer(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_from_integer) {
     return datum_of_id(fcinfo, static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
 }
 
-SQL_FUNCTION(randflake_negate);
-Datum randflake_negate([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_negate) {
     ereport(ERROR,
             (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot negate an identifier"),
              errhint("To cast a negative number, put it in parentheses, as in (-42)::randflake, or "
                      "in quotes, as in '-42'::bigint::randflake.")));
 }
 
-SQL_FUNCTION(randflake_to_bigint);
-Datum randflake_to_bigint(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_to_bigint) {
     PG_RETURN_INT64(static_cast<int64>(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
-SQL_FUNCTION(randflake_type_to_text);
-Datum randflake_type_to_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_type_to_text) {
     PG_RETURN_TEXT_P(text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
-SQL_FUNCTION(randflake_type_to_prefixed_text);
-Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_type_to_prefixed_text) {
     PG_RETURN_TEXT_P(
         prefixed_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0)), PG_GETARG_TEXT_PP(1)));
 }
 
 // All backends take numbers from one slot, so the numbers rise and inserts go to the end of an
 // index. With a slot per backend, inserts would split index pages and leave them half empty.
-SQL_FUNCTION(randflake_next);
-Datum randflake_next(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_next) {
     require_generator();
     uint64 raw;
     bool skipped;

@@ -29,6 +29,7 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/sql_function.h"
+#include "pg/base/table_scan.h"
 #include "pg/base/timestamp.h"
 #include "pg/identifier/text.h"
 #include "pg/server/require.h"
@@ -97,30 +98,26 @@ static const char* all_fingerprints_of(const SecretRecords& records) {
 }
 
 template <typename Use>
-static void for_each_row(Oid table, Use&& use) {
-    Relation relation = table_open(table, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+static void for_each_entry(Oid table, Use&& use) {
+    for_each_row(table, [&use](HeapTuple row, TupleDesc columns) {
         bool null;
-        const Datum value = heap_getattr(tuple, kEntryColumn, RelationGetDescr(relation), &null);
+        const Datum value = heap_getattr(row, kEntryColumn, columns, &null);
         char* entry = null ? pstrdup("") : TextDatumGetCString(value);
         use(static_cast<const char*>(entry), strlen(entry));
         pfree(entry);
-    }
-    systable_endscan(scan);
-    table_close(relation, AccessShareLock);
+    });
 }
 
 static KeyRows read_rows(Oid table, const SecretRecords& records) {
     KeyRows rows{};
-    for_each_row(table, [&](const char* text, size_t length) { rows.Add(records, text, length); });
+    for_each_entry(table,
+                   [&](const char* text, size_t length) { rows.Add(records, text, length); });
     return rows;
 }
 
 static bool has_row(Oid table, const char* entry) {
     bool found = false;
-    for_each_row(table, [&](const char* text, size_t) { found |= strcmp(text, entry) == 0; });
+    for_each_entry(table, [&](const char* text, size_t) { found |= strcmp(text, entry) == 0; });
     return found;
 }
 
@@ -145,7 +142,7 @@ static const char* shown_entry(const char* text, size_t length) {
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
-    for_each_row(table, [&](const char* text, size_t length) {
+    for_each_entry(table, [&](const char* text, size_t length) {
         if (is_own(records, text, length) || (list != nullptr && strlen(list) >= kListedBytes))
             return;
         const char* shown = shown_entry(text, length);
@@ -441,8 +438,7 @@ static void notice_created_unbound(XactEvent event, void*) {
     created_unbound = false;
 }
 
-SQL_FUNCTION(randflake_type_created);
-Datum randflake_type_created(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_type_created) {
     static bool watching;
 
     if (is_preloaded() && secret_ring().count() > 0) {
@@ -460,8 +456,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
 }
 
 // Returns the entries of all secrets that have begun, oldest first. Later secrets may still change.
-SQL_FUNCTION(randflake_key_fingerprints);
-Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_key_fingerprints) {
     require_secret();
     const SecretRing ring = secret_ring();
     const SecretRecords& records = records_of(ring);
@@ -476,8 +471,7 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
 // insertion of an existing row, because a restore inserts the row of CREATE EXTENSION a second
 // time. If the server has the secret of a new row of randflake_key, the trigger copies the row to
 // randflake_key_check.
-SQL_FUNCTION(randflake_key_guard);
-Datum randflake_key_guard(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_key_guard) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("function \"%s\" was not called by trigger manager",
@@ -516,8 +510,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
 // On a server with other secrets, raises an ERROR if randflake_key has an entry other than this
 // one. On a server without a secret, raises an ERROR if randflake_key has another entry and lacks
 // this one.
-SQL_FUNCTION(randflake_key_matches);
-Datum randflake_key_matches(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_key_matches) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
     const size_t length = strlen(entry);
     const Oid table = find_table(kKeyTable, fcinfo->flinfo->fn_oid);
@@ -540,15 +533,13 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
 }
 
 // Sorts like bigint. Raises an ERROR if the server cannot read the values.
-SQL_FUNCTION(randflake_sortsupport);
-Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_sortsupport) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);
     return btint8sortsupport(fcinfo);
 }
 
 // Equal values have the same bytes. Refuses to build an index over values of another secret.
-SQL_FUNCTION(randflake_equalimage);
-Datum randflake_equalimage(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_equalimage) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);
     PG_RETURN_BOOL(true);
 }

@@ -108,8 +108,7 @@ static double probability_of_range(double lower, double upper, double null_fract
     return range < -0.01 ? DEFAULT_RANGE_INEQ_SEL : kLittle;
 }
 
-SQL_FUNCTION(randflake_rangesel);
-Datum randflake_rangesel(PG_FUNCTION_ARGS) {
+SQL_FUNCTION(randflake_rangesel) {
     auto* root = reinterpret_cast<PlannerInfo*>(PG_GETARG_POINTER(0));
     auto* operands = reinterpret_cast<List*>(PG_GETARG_POINTER(2));
     const int relation = PG_GETARG_INT32(3);

@@ -31,6 +31,15 @@ const char* file_failure_text(const FileFailure& failure) {
     return psprintf("%m");
 }
 
+void raise_file_failure(const FileFailure& failure, const char* detail, const char* hint) {
+    errno = failure.error;
+    ereport(ERROR, (errcode_for_file_access(),
+                    errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
+                           file_failure_text(failure)),
+                    detail != nullptr ? errdetail("%s", detail) : 0, errhint("%s", hint)));
+    pg_unreachable();
+}
+
 // Returns the error of open(), or kNotRegular if the path is not a regular file.
 static FileFailure open_failed(const char* action, const char* path) {
     const FileFailure failure = file_failed(action, path);

@@ -25,6 +25,10 @@ FileFailure file_failed(const char* action, const char* path);
 // Returns why the operation failed, as text for a message; palloc'd.
 const char* file_failure_text(const FileFailure& failure);
 
+// Raises the ERROR that this operation failed. `hint` is a text; `detail` may be null.
+[[noreturn]] void raise_file_failure(const FileFailure& failure, const char* detail,
+                                     const char* hint);
+
 // Opens a regular file for reading. Other processes of the server's user may have put any file
 // there, so the call never blocks on a FIFO and follows no link in the path's last component.
 FileFailure file_open(const char* path, int* fd);
