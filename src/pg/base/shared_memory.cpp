@@ -22,6 +22,7 @@ void shared_memory_request() {
 }
 
 bool shared_memory_attach() {
+    Assert(LWLockHeldByMe(AddinShmemInitLock));
     bool found;
     auto* at = static_cast<char*>(ShmemInitStruct(kName, total_size(), &found));
     for (const SharedPart* part : parts) {

@@ -228,6 +228,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
 }
 
 void raise_unavailable(const Layout& layout, const Reservation& last) {
+    Assert(last.outcome != Outcome::kReserved);
     raise_error(unavailable_error(layout, last));
 }
 

@@ -101,6 +101,7 @@ SQL_FUNCTION(randflake_copy_support) {
 }
 
 void require_original(FunctionCallInfo fcinfo) {
+    Assert(PG_NARGS() == 1);
     FmgrInfo* call_site = fcinfo->flinfo;
     if (likely(call_site->fn_extra != nullptr))
         return;

@@ -57,6 +57,7 @@ bool load_enter() {
 }
 
 void load_leave(bool entered) {
+    Assert(!entered || load.depth > 0);
     if (entered && --load.depth == 0)
         forget_statement();
 }
@@ -125,6 +126,7 @@ bool load_may_run(void (*empty)()) {
 }
 
 uint32 load_begin_run(void (*empty)()) {
+    Assert(load.depth > 0 && load_may_run(empty));
     const uint64 allowed = (static_cast<uint64>(work_mem) * 1024 - kHeaders) / (2 * sizeof(uint64));
     const uint64 longest = Min(allowed, kLongestRun);
     load.used += load.count;  // of the last run, if it is used up
@@ -142,6 +144,7 @@ uint32 load_begin_run(void (*empty)()) {
 }
 
 void load_sort(uint32 count) {
+    Assert(load.depth > 0 && count < load.capacity + kBatchLength);
     randflake::SortSigned(load.ids, count, load.ids + load.capacity);
     load.count = count;
 }

@@ -23,6 +23,7 @@ void vector_path_define_setting() {
 }
 
 void vector_path_choose() {
+    Assert(process_shared_preload_libraries_in_progress);
     const VectorPaths list = ListVectorPaths();
     const bool automatic = strcmp(setting_vector_path, kAutomatic) == 0;
     for (int i = 0; i < list.count; i++) {

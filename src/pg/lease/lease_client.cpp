@@ -229,6 +229,7 @@ static void end_asking(int, Datum) {
 // Returns the read end of the pipe. After a failure, returns a negative number and sets errno.
 static int start_asking(const Parameters& parameters, const CoordinatorRequest& request,
                         int64 timeout) {
+    Assert(asking == 0);
     int ends[2];
     if (pipe(ends) != 0)
         return -1;

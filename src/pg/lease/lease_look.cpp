@@ -464,6 +464,7 @@ void look_register_worker() {
 }
 
 void randflake_look_main(Datum) {
+    Assert(!shared_server->memory.leased);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
     if (report()->own_turn) {

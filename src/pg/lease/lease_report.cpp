@@ -56,6 +56,7 @@ LeaseReport lease_report() {
 }
 
 void lease_worker_started() {
+    Assert(shared_server->memory.leased);
     shared_leases->worker_pid = MyProcPid;
 }
 

@@ -19,6 +19,7 @@ struct Row {
     int count;
 
     void Add(Datum value) {
+        Assert(count < static_cast<int>(lengthof(values)));
         values[count] = value;
         nulls[count++] = false;
     }

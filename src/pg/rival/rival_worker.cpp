@@ -156,6 +156,7 @@ static void announce() {
 }
 
 void randflake_rival_main(Datum) {
+    Assert(!shared_server->memory.leased);
     worker_start();
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake rival worker");
     MemoryContext per_question =

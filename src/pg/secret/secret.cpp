@@ -222,6 +222,7 @@ SecretList secret_read_again() {
 
 static void hmac_of_text(const Key& key, const char* text, const uint8* more, size_t more_length,
                          uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
+    Assert(CurrentResourceOwner != nullptr);
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
     if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
         pg_hmac_update(context, reinterpret_cast<const uint8*>(text), strlen(text)) < 0 ||
@@ -300,6 +301,7 @@ SecretRing53 secret_ring53() {
 
 void secret_add_shared(const SecretList& list) {
     SharedSecrets& to = *shared_secrets;
+    Assert(list.count <= kMaxGenerations);
     for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {
         to.keys[i] = list.secrets[i].key;
         to.generations[i] = {list.secrets[i].from, ExpandKey(list.secrets[i].key)};
@@ -331,6 +333,7 @@ static bool is_intact(const SharedSecrets& from, int count) {
 }
 
 void secret_keep_added() {
+    Assert(!IsUnderPostmaster);
     const SharedSecrets& from = *shared_secrets;
     const int count = from.count.load(std::memory_order_relaxed);
     if (!is_intact(from, count)) {

@@ -151,6 +151,7 @@ static void on_exit(int status, Datum) {
 }
 
 static void init() {
+    Assert(!IsUnderPostmaster);
     static PostmasterMemory memory;
     static uint64_t boot_at_start[2];
     static TransactionId first_xid;

@@ -93,6 +93,7 @@ void require_generator53() {
 }
 
 void log_requirements() {
+    Assert(is_preloaded() && !IsUnderPostmaster);
     const int64 first_node_id = shared_server->memory.leased ? -1 : setting_node_id;
     if (const ErrorText* missing = missing_setting()) {
         ereport(LOG, (errmsg("randflake cannot generate identifiers: %s", missing->message),

@@ -153,6 +153,7 @@ static void require_valid(const IntSetting& setting) {
 }
 
 void settings_define() {
+    Assert(process_shared_preload_libraries_in_progress);
     for (const IntSetting& setting : int_settings) {
         require_valid(setting);
         DefineCustomIntVariable(setting.name, setting.description, setting.long_description,

@@ -52,12 +52,15 @@ struct SharedSlots {
 extern SharedSlots* shared_slots;
 
 static inline Slot& randflake_slot(uint32 i) {
+    Assert(i < shared_slots->slot_count);
     return shared_slots->slots[i];
 }
 static inline Slot& snowflake_slot(uint32 i) {
+    Assert(i < shared_slots->slot_count);
     return shared_slots->slots[shared_slots->slot_count + i];
 }
 static inline Slot& randflake53_slot(uint32 i) {
+    Assert(i < randflake::kRandflake53.Slots(shared_slots->slot_count));
     return shared_slots->slots[2 * shared_slots->slot_count + i];
 }
 

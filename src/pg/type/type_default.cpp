@@ -30,6 +30,7 @@ void refuse_sequence(const char* expression, Oid type) {
 }
 
 static void check_default(Oid table, int column) {
+    Assert(IsTransactionState() && column > 0);
     const Relation defaults = table_open(AttrDefaultRelationId, AccessShareLock);
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], Anum_pg_attrdef_adrelid, BTEqualStrategyNumber, F_OIDEQ,

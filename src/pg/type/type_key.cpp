@@ -154,6 +154,7 @@ static const char* other_fingerprints(Oid table, const SecretRecords& records) {
 
 // Inserts without SQL, because the role may lack the INSERT privilege.
 static void add_row(Oid table, const char* entry) {
+    Assert(IsTransactionState() && !IsInParallelMode() && !RecoveryInProgress());
     Relation relation = table_open(table, RowExclusiveLock);
     const TupleDesc row = RelationGetDescr(relation);
     auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * static_cast<size_t>(row->natts)));
@@ -167,6 +168,7 @@ static void add_row(Oid table, const char* entry) {
 }
 
 static Oid find_table(const char* name, Oid function) {
+    Assert(IsTransactionState());
     const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
         ereport(ERROR,

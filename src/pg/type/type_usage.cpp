@@ -25,6 +25,7 @@ static void forget_maker(Datum, Cache, uint32) {
 }
 
 pg_noinline void check_type_usage(Oid maker) {
+    Assert(IsTransactionState() && OidIsValid(maker));
     static bool watching;
     if (!watching) {
         // USAGE depends on grants, roles, memberships, and the database's owner.

@@ -9,6 +9,7 @@
 using randflake::FileIdentity;
 
 FileFailure file_failed(const char* action, const char* path) {
+    Assert(errno != 0 && strlen(path) < sizeof FileFailure::path);
     FileFailure failure{errno, "", ""};
     strlcpy(failure.action, action, sizeof failure.action);
     strlcpy(failure.path, path, sizeof failure.path);

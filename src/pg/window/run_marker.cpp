@@ -94,6 +94,7 @@ static int open_marker(const MarkerName& name) {
 }
 
 FileFailure run_marker_write(const Origin& origin, uint64* mark) {
+    Assert(*mark != 0);
     const MarkerName name = marker_name(origin);
     const int fd = open_marker(name);
     if (fd >= 0) {
@@ -124,6 +125,7 @@ static bool lock(int fd) {
 }
 
 FileFailure run_marker_lock(const Origin& origin) {
+    Assert(!IsUnderPostmaster);
     if (held >= 0)
         return FileFailure{};
     const MarkerName name = marker_name(origin);
@@ -144,6 +146,7 @@ FileFailure run_marker_lock(const Origin& origin) {
 }
 
 void run_marker_leave() {
+    Assert(IsUnderPostmaster);
     if (held >= 0)
         close(held);
     held = -1;
@@ -158,6 +161,7 @@ uint64 held_marker_read(const Origin& origin) {
 }
 
 FileFailure held_marker_write(const Origin& origin, uint64* mark) {
+    Assert(*mark != 0);
     const bool holds = holds_marker(origin);
     if (holds && pwrite(held, mark, sizeof *mark, 0) == sizeof *mark)
         return FileFailure{};

@@ -83,6 +83,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 // Writes the empty state first: an identity without a state would mean that the state is lost.
 FileFailure window_file_make(FileIdentity* identity) {
+    Assert(!IsUnderPostmaster);
     FileFailure failure = window_file_identity(identity);
     if (failure.error != ENOENT)
         return failure;
