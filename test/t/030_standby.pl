@@ -14,8 +14,7 @@ for my $max_wait (0, '1h') {
         'SELECT randflake_generate()',
         'SELECT randflake_generate_text()',
         'SELECT * FROM randflake_generate(10)',
-        'SELECT randflake_generate() FROM made')
-    {
+        'SELECT randflake_generate() FROM made') {
         error_is($standby, "SET randflake.max_wait = '$max_wait'; $sql", '25006',
             { message => qr/during recovery/, hint => qr/primary/ },
             "standby, max_wait $max_wait: $sql fails", problem => 1);

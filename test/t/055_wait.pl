@@ -27,8 +27,7 @@ for my $max_wait (0, 1, 300) {
         'SELECT randflake_generate_text()',
         'SELECT * FROM randflake_generate(5)',
         'CREATE TEMP TABLE t (id bigint DEFAULT randflake_generate());'
-        . ' INSERT INTO t VALUES (DEFAULT)')
-    {
+        . ' INSERT INTO t VALUES (DEFAULT)') {
         my $began = time;
         error_is($node, "SET randflake.max_wait = $max_wait; $sql", '53400',
             { message => qr/every identifier of this second is used/,

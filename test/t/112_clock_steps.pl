@@ -151,8 +151,7 @@ is( $node->safe_psql('postgres',
 $node->stop;
 
 for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
-    [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ])
-{
+    [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ]) {
     my ($node_id, $call, $told, $message) = @$case;
     $node = new_server("from_$node_id", settings => {}, conf => "log_statement = none\n");
     configure($node, secret => $secret, max_wait => '60s', node_id => $node_id, node_count => 1, spare_node_ranges => 2);

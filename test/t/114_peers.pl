@@ -7,9 +7,8 @@ my @cases = ([ '5 ms', 0.005 ], [ '2 s', 2 ], [ '1 h', 3600 ], [ 'over the limit
 
 sub result_of {
     my ($function, $case, $step, $rows) = (@_, 10000)[0 .. 3];
-    my $node = new_server($function =~ s/\W//gr . $case =~ s/ //gr, settings => { node_id => 1, secret => random_secret() });
-    start_under_clock($node);
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE TABLE made (id bigint)');
+    my $node = start_server($function =~ s/\W//gr . $case =~ s/ //gr, own_clock => 1);
+    $node->safe_psql('postgres', 'CREATE TABLE made (id bigint)');
     my $insert = "INSERT INTO made SELECT $function FROM generate_series(1, $rows)";
     my $waits = 'SELECT waits FROM randflake_status';
     my ($failed, $before) = (0, $node->safe_psql('postgres', "SELECT $function; $waits") =~ /(\d+)$/);

@@ -58,8 +58,7 @@ $two->stop;
 my $fault = PostgreSQL::Test::Utils::tempdir() . '/fault';
 for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
     map { [ $_->[0], qq{Could not open shared memory object "\\S+": $_->[1]\\.} ] }
-    [ 28, 'No space left on device' ], [ 30, 'Read-only file system' ], [ 13, 'Permission denied' ])
-{
+    [ 28, 'No space left on device' ], [ 30, 'Read-only file system' ], [ 13, 'Permission denied' ]) {
     my ($what, $why) = @$_;
     append_to_file($fault, $what);
     my $from = -s $two->logfile;
@@ -308,8 +307,7 @@ for (
     [ '22004', "NULL, '$uuid', 'o', 1, 1, 'f', true", qr/must not be null/ ],
     [ '22023', "'h', '$uuid', 'o', 131071, 2, 'f', true", qr/are not within 0 to 131071/ ],
     [ '22023', "'h', '$uuid', 'o', 2147483647, 2147483647, 'f', true", qr/are not within 0 to 131071/ ],
-    [ '23514', "repeat('h', 257), '$uuid', 'o', 1, 1, 'f', true", qr/violates check constraint/ ])
-{
+    [ '23514', "repeat('h', 257), '$uuid', 'o', 1, 1, 'f', true", qr/violates check constraint/ ]) {
     my ($sqlstate, $arguments, $expected) = @$_;
     error_is($coordinator, "SELECT randflake_lease_announce($arguments)", $sqlstate, { message => $expected }, "announces ($arguments)",
         user => 'announcer');

@@ -179,8 +179,7 @@ my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
 for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
     [ '127.0.0.1', $hole_port ],
-    [ $impostor->{directory}, 5432 ])
-{
+    [ $impostor->{directory}, 5432 ]) {
     my $list = sprintf 'host=%s,%s port=%s,%s dbname=postgres', $first_host->[0],
       $coordinator->host, $first_host->[1], $coordinator->port;
     configure_holder(coordinator => $list);

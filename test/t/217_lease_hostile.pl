@@ -190,8 +190,7 @@ for my $coordinator ("host=$impostor->{directory} password=hunter 2leak",
     "host=$impostor->{directory} password=hunter pass2leak=x",
     'postgresql://leaser:hunter/2leak@ids.example.com/ids',
     'postgresql://leaser:hunter@2leak@ids.example.com/ids',
-    'postgresql://leaser:hunter%2leak@ids.example.com/ids', 'hunter2leak')
-{
+    'postgresql://leaser:hunter%2leak@ids.example.com/ids', 'hunter2leak') {
     told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
     ask_again(coordinator => $coordinator);
     told($malformed, "malformed connection string: $coordinator");
@@ -379,8 +378,7 @@ for my $case (
     [ 'another error', 'XX000', $soon, $unusable ],
     [ 'no free node id and no time', '53400', undef, $unusable ],
     [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
-    [ "a refusal until 'leak'", '55000', 'leak', qr/^$refused$/ ])
-{
+    [ "a refusal until 'leak'", '55000', 'leak', qr/^$refused$/ ]) {
     my ($name, $sqlstate, $column, $detail) = @$case;
     told_after(error_text('before'), qr/before/, "$name: is next");
     told_after(report($sqlstate, "refused: $name" =~ s/[^ -~]//gr, column => $column) . ready(),
@@ -450,8 +448,7 @@ sub grant_and_listen {
 }
 for my $case ([ 'ten years', undef, 10 * 365 * 86400 ],
     [ 'all of time', 1_730_000_001, 9223372036854775807 - 1_730_000_001 ],
-    [ 'a minute more', undef, 123 ])
-{
+    [ 'a minute more', undef, 123 ]) {
     my ($name, @times) = @$case;
     unlink $given_back;
     $node->stop('fast');
@@ -488,8 +485,7 @@ my $could_not = 'could not renew the lease of node ids: ';
 for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() . ready() ],
     [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], )
-{
+    [ 'two rows', $renewal . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], ) {
     my ($name, $answer) = @$case;
     told_after(error_text('before'), qr/before/, "renewal, $name: is next");
     told_after($answer, qr/^${could_not}the coordinator sent/, "renewal, $name: is none", lease_duration => '20min');

@@ -36,14 +36,12 @@ SQL
 my $not_yours = qr/^lease $lease does not exist or is not this holder's$/;
 for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" ],
     [ 'another role without it', 'second', 'gen_random_uuid()' ],
-    [ 'the role without the incarnation', 'first', 'gen_random_uuid()' ])
-{
+    [ 'the role without the incarnation', 'first', 'gen_random_uuid()' ]) {
     my ($name, $role, $uuid) = @$case;
     for my $request (
         [ renews => "randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')" ],
         [ releases => "randflake_lease_release($lease, $uuid, $end)" ],
-        [ 'releases it as unused' => "randflake_lease_release($lease, $uuid, NULL)" ])
-    {
+        [ 'releases it as unused' => "randflake_lease_release($lease, $uuid, NULL)" ]) {
         my ($what, $call) = @$request;
         my $error = error_of($coordinator, "SELECT $call", user => $role);
         is($error->{sqlstate}, '55000', "$name $what: refused");
@@ -91,8 +89,7 @@ is(scalar(keys %{ { map { $_ => 1 } grep { /^[0-7]$/ } @leased } }), 3,
     'a transaction leases and stays open, and another role leases node ids of its own');
 my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')");
 for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease, '$uuid', extract(epoch FROM now())::bigint + 1, 4, '$fingerprint')",
-    "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL")
-{
+    "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL") {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
 $coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")

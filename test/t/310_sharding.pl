@@ -7,12 +7,8 @@ read_document('docs/sharding.md', 'test/t/310_sharding.pl');
 my $secret = random_secret();
 
 # The three servers share a secret and can replicate to each other.
-my @nodes = map {
-    my $node = new_server("db$_", settings => { node_id => $_, secret => $secret, max_wait => '1h' },
-        init => [ allows_streaming => 'logical' ], conf => "log_statement = all\n");
-    $node->start;
-    $node
-} 0 .. 2;
+my @nodes = map { start_server("db$_", settings => { node_id => $_, secret => $secret, max_wait => '1h' }, extensions => [],
+        init => [ allows_streaming => 'logical' ], conf => "log_statement = all\n") } 0 .. 2;
 
 sub with_addresses {
     my ($text) = @_;
@@ -108,8 +104,7 @@ for my $me (0 .. 2) {
 for my $shard (0 .. 2) {
     my $id = $node->safe_psql('postgres', "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
     for my $sql ("SELECT count(*) FROM item WHERE id = $id",
-        "SELECT count(*) FROM item WHERE id = randflake_from_text(randflake_to_text($id))")
-    {
+        "SELECT count(*) FROM item WHERE id = randflake_from_text(randflake_to_text($id))") {
         my @offsets = map { -s $_->logfile } @nodes;
         is($node->safe_psql('postgres', $sql), 1, "a row of db$shard is found from db0");
         my @asked = grep {

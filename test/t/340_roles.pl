@@ -2,17 +2,14 @@
 
 use Docs;
 use Randflake;
+use RandflakeSecrets;
 
 read_document('docs/security.md', 'test/t/340_roles.pl');
 my $secret = random_secret();
-my $node = new_server('main', settings => {});
-my $secret_file = $node->basedir . '/secret';
-write_private_file($secret_file, "$secret\n");
-configure($node, node_id => 1, secret_file => $secret_file, max_wait => '1h');
-$node->start;
+my $node = start_server('main', extensions => [qw(randflake_type randflake_coordinator)], secrets => [$secret],
+    settings => { node_id => 1, max_wait => '1h' });
+my $secret_file = secret_path($node);
 $node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION randflake_type CASCADE;
-CREATE EXTENSION randflake_coordinator;
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE app LOGIN;
 CREATE ROLE partner LOGIN;
@@ -159,8 +156,7 @@ is("@takes_numbers", 'randflake53_generate() randflake53_generate(integer) randf
 $node->safe_psql('postgres', block($_)) for qw(restrict_generate restrict_next);
 is($node->safe_psql('postgres', $takes_numbers), '', '  and no longer after they are taken away');
 for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
-    'snowflake_generate()', 'randflake53_generate()', 'randflake53_generate(1)')
-{
+    'snowflake_generate()', 'randflake53_generate()', 'randflake53_generate(1)') {
     is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
 }
 is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '', '  and given to those who insert');

@@ -4,6 +4,7 @@ use Docs;
 use File::Find ();
 use IO::Socket::UNIX ();
 use Randflake;
+use RandflakeSecrets;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
@@ -19,11 +20,9 @@ sub attempts_of {
 }
 
 my $secret = random_secret();
-my $node = new_server('main', settings => {}, init => [ allows_streaming => 'logical' ]);
-my $secret_file = $node->basedir . '/secret';
-write_private_file($secret_file, "$secret\n");
-configure($node, node_id => 0, node_count => 2, secret_file => $secret_file, max_wait => '1h');
-start_under_clock($node);
+my $node = start_server('main', own_clock => 1, extensions => [], init => [ allows_streaming => 'logical' ],
+    secrets => [$secret], settings => { node_id => 0, node_count => 2, max_wait => '1h' });
+my $secret_file = secret_path($node);
 $node->safe_psql('postgres', <<'SQL');
 SELECT pg_create_logical_replication_slot('capture', 'test_decoding');
 CREATE EXTENSION randflake;
@@ -44,8 +43,7 @@ sub finds_no_secret {
         'SHOW randflake.secret', 'SHOW randflake.secret_file', 'SHOW ALL', 'SELECT * FROM pg_settings',
         'SELECT * FROM pg_file_settings', 'SELECT * FROM pg_stat_activity', 'SELECT * FROM randflake_status',
         'SELECT * FROM randflake_slots', "SELECT pg_read_file('$secret_file')",
-        "CREATE TEMP TABLE f (l text); COPY f FROM '$secret_file'; TABLE f", @more)
-    {
+        "CREATE TEMP TABLE f (l text); COPY f FROM '$secret_file'; TABLE f", @more) {
         my (undef, $out, $err) = $node->psql('postgres', $sql, extra_params => [ '-U', $role ]);
         $seen .= "$out\n$err\n";
     }
@@ -366,8 +364,7 @@ for my $change (
     [ 'GRANT USAGE ON TYPE randflake TO PUBLIC', 'REVOKE USAGE ON TYPE randflake FROM PUBLIC' ],
     [ 'GRANT makers TO late', 'REVOKE makers FROM late' ],
     [ 'ALTER ROLE late SUPERUSER', 'ALTER ROLE late NOSUPERUSER' ],
-    [ 'ALTER DATABASE postgres OWNER TO late', 'ALTER DATABASE postgres OWNER TO postgres' ])
-{
+    [ 'ALTER DATABASE postgres OWNER TO late', 'ALTER DATABASE postgres OWNER TO postgres' ]) {
     is(state_after($late, $making), '42501', 'an open session is refused');
     $node->safe_psql('postgres', $change->[0]);
     is(state_after($late, $making), '00000', "  not after $change->[0]");

@@ -113,8 +113,7 @@ for my $sql ('SELECT count(*) FROM randflake_generate(2147483647)',
     'SELECT count(*) FROM randflake_shard_ranges(2147483647)',
     'SELECT count(*) FROM (SELECT randflake_shard_ranges(2147483647)) AS ranges',
     'SELECT count(randflake_generate()) FROM (SELECT generate_series(1, 2000000000)) AS n',
-    'DO $$ BEGIN LOOP BEGIN PERFORM randflake_generate(); EXCEPTION WHEN raise_exception THEN END; END LOOP; END $$')
-{
+    'DO $$ BEGIN LOOP BEGIN PERFORM randflake_generate(); EXCEPTION WHEN raise_exception THEN END; END LOOP; END $$') {
     ($out, $err) = seen_by('ordinary', "$endless; $sql");
     like($err, qr/ERROR:\s+57014/, "times out: $sql");
 }

@@ -223,8 +223,7 @@ my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHE
 error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
 restart_with($secrets[3]);
 for my $sql ($old, "SELECT ($own)::bigint::randflake", 'SELECT n FROM (SELECT * FROM made OFFSET 0) AS s ORDER BY id',
-    'CREATE INDEX ON made (id)', 'SELECT randflake_lower(now())')
-{
+    'CREATE INDEX ON made (id)', 'SELECT randflake_lower(now())') {
     error_is($node, $sql, '55000', { message => qr/belong to another secret/, detail => qr/^[^.]*\.$/ }, "another first secret refuses $sql");
 }
 restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]);

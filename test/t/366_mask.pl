@@ -44,8 +44,7 @@ is($node->safe_psql('postgres',
         "SET ROLE web; SELECT name FROM api.customer(8771554062691717), api.add_customer('Joan')"),
     'Ada', 'a function finds the row');
 for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')",
-    'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)')
-{
+    'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)') {
     error_is($node, "SET ROLE web; SELECT $call", '42501', {}, "and its role may not call $call");
 }
 error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',

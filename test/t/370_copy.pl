@@ -103,8 +103,7 @@ SQL
             'makes a table of a query' ],
         [ "EXECUTE 'PREPARE make AS INSERT INTO copied SELECT FROM generate_series(1, 10)'; EXECUTE 'EXECUTE make';"
               . " ALTER TABLE other ADD COLUMN id $type DEFAULT $form",
-            'prepares a statement and adds a column' ])
-    {
+            'prepares a statement and adds a column' ]) {
         my ($action, $name) = @$case;
         makes_distinct(<<"SQL", 'SELECT id FROM other', 1000, "  with a trigger that $name");
 CREATE TABLE made ($columns);
@@ -127,8 +126,7 @@ SQL
 
     for my $case ([ "COPY copied (n) FROM '$rows'", 'copies' ],
         [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END",
-            'fails to copy' ])
-    {
+            'fails to copy' ]) {
         my ($action, $name) = @$case;
         makes_distinct(<<"SQL", 'SELECT id FROM other', 1000, "  ADD COLUMN with an event trigger that $name");
 CREATE TABLE copied ($columns);

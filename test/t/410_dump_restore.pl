@@ -138,8 +138,7 @@ for my $case (
     [ 'randflake randflake_coordinator', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
     [ 'randflake randflake_type randflake_coordinator',
         'CREATE TABLE held (id randflake PRIMARY KEY DEFAULT randflake_next())',
-        'SELECT randflake_lease_configure(first_node_id => 7)' ])
-{
+        'SELECT randflake_lease_configure(first_node_id => 7)' ]) {
     my ($extensions, @statements) = @$case;
     my $database = 'only_' . $extensions =~ tr/ /_/r;
     my @create = map { "CREATE EXTENSION $_" } split / /, $extensions;

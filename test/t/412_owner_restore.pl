@@ -106,8 +106,7 @@ sub nothing_works {
             'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
             'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id',
             'CREATE INDEX ON zafter (id)', 'SELECT min(id)::text FROM before', 'SELECT id FROM before',
-            'SELECT id::bigint FROM zafter', 'COPY before TO STDOUT')
-        {
+            'SELECT id::bigint FROM zafter', 'COPY before TO STDOUT') {
             my ($status, $out, $text) = $other->psql($database, $sql,
                 extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
             # The table is empty, so the statement read no value.
@@ -132,8 +131,7 @@ for my $case ([ 'as it comes', custom => [] ],
     [ 'in parallel', custom => ['--jobs=2'] ],
     [ 'in a plain dump', plain => [] ],
     [ 'that was not bound yet', custom => [], before => $unbound ],
-    [ 'that was not bound yet, the fingerprint last', custom => ["--use-list=$dumps/last"], before => $unbound ])
-{
+    [ 'that was not bound yet, the fingerprint last', custom => ["--use-list=$dumps/last"], before => $unbound ]) {
     my ($name, @how) = @$case;
     my ($succeeded, $text, $database) = restore($other, 'owner', @how);
     ok($how[0] eq 'plain' || !$succeeded, "the owner's restore fails under another secret: $name");

@@ -195,8 +195,7 @@ for my $case (
     [ "a dump's data, restored over it" => "$configure(NULL, 20);", 'lost', 'data' ],
     map({ [ "a dump's data, restored after TRUNCATE$_->[0]" => "$configure(NULL, 20);", 'lost', 'data', "TRUNCATE randflake.randflake_state$_->[1]" ] }
         [ '', '' ], [ ' and without triggers', '; ALTER TABLE randflake.randflake_state DISABLE TRIGGER ALL' ]),
-    [ 'configured and rolled back' => "$configure(NULL, 21);", 'lost', "BEGIN; $configure(NULL, 21);" ])
-{
+    [ 'configured and rolled back' => "$configure(NULL, 21);", 'lost', "BEGIN; $configure(NULL, 21);" ]) {
     my ($name, $sql, $second, $how, $before) = @$case;
     $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER owner") for 'lost', 'lost2';
     my @ids = hurry($node, 12, 'lost', "$install $configure(NULL, 20);", 'SELECT secret FROM randflake.randflake_state');

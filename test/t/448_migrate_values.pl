@@ -72,8 +72,7 @@ sql("DELETE FROM $tool.node; SELECT setval('s', 1000); DROP TABLE " . join ', ',
 # Masks have random node ids, of which some come twice, and those of 53 bits many times.
 my $masks = q{m FROM generate_series(1, 20000) AS i, randflake_mask(i, 'x' || k) AS m};
 for my $case ([ $masks, '' ], [ "$masks WHERE (randflake_decode(m)).generated_at > now() + interval '1 day'", '' ], [ "n FROM held WHERE kind = 'of_other_node'", '77' ],
-    [ "randflake53_encode(now() - interval '1 day', 78 + i % 2, i) FROM generate_series(1, 50) AS i", '78, 79' ])
-{
+    [ "randflake53_encode(now() - interval '1 day', 78 + i % 2, i) FROM generate_series(1, 50) AS i", '78, 79' ]) {
     my ($numbers, $nodes) = @$case;
     is(sql("SELECT string_agg(DISTINCT nodes, ';') FROM generate_series(1, 8) AS k, $tool.doubt('held', 'n', ARRAY(SELECT $numbers), true) WHERE note IS NOT NULL"), $nodes, "node ids of other servers: $numbers");
 }
