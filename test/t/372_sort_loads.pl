@@ -220,28 +220,27 @@ $node->stop;
 
 # --- time --------------------------------------------------------------------------------------
 
-# A statement makes a run, pauses while the clock moves, and goes on.
+# A statement makes a run, pauses while the clock or the secret changes, and goes on.
 configure($node, node_id => 1, secret => $secret, max_wait => '1h', max_clock_skew => 0);
 start_under_clock($node);
 $node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION pauses() RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pauses(many integer, more integer) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     made text[];
 BEGIN
-    made := make('before', 2000, made);
+    made := make('before', many, made);
     PERFORM pg_advisory_xact_lock(1);
-    made := made || format('after %s', randflake_generate());
-    RETURN QUERY SELECT unnest(made[cardinality(made) - 1 :]);
+    RETURN QUERY SELECT unnest(make('after', more, made));
 END $$;
 SQL
-# Runs a query that waits for an advisory lock, and `meanwhile` when it does. Returns its output.
+# Runs the function, and `meanwhile` when it waits for the lock. Returns the identifiers.
 sub paused {
-    my ($query, $meanwhile) = @_;
+    my ($many, $more, $meanwhile) = @_;
     my $holder = $node->background_psql('postgres');
     $holder->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
     my $session = do {
         local $ENV{PGOPTIONS} = options();
-        start_session($node, $query);
+        start_session($node, "SELECT pauses($many, $more)");
     };
     $node->poll_query_until('postgres',
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'") or die 'no pause';
@@ -250,14 +249,15 @@ sub paused {
     $holder->quit;
     my ($out, $error) = finish_session($session);
     is($error, '', 'a statement pauses and goes on');
-    return $out;
+    my @ids = $out =~ /^\w+ (-?\d+)$/mg;
+    die 'it made ' . @ids if @ids != $many + $more;
+    return @ids;
 }
 
 my $ahead = 0;
 for my $case ([ 50, 1 ], [ 70, 0 ], [ -3, 0 ]) {
     my ($seconds, $same) = @$case;
-    my $out = paused('SELECT pauses()', sub { clock_offset($node, $ahead += $seconds) });
-    my ($before, $after) = $out =~ /before (-?\d+)\nafter (-?\d+)/ or die "no result: $out";
+    my ($before, $after) = (paused(2000, 1, sub { clock_offset($node, $ahead += $seconds) }))[ -2, -1 ];
     my $apart = $node->safe_psql('postgres',
         "SELECT extract(epoch FROM randflake_generated_at($after) - randflake_generated_at($before))::integer");
     is($apart < 5 && $after > $before ? 1 : 0, $same,
@@ -269,19 +269,8 @@ $node->stop;
 write_secrets($node, $secret);
 configure($node, node_id => 1, secret_file => secret_path($node), max_wait => '1h', max_clock_skew => 0);
 start_under_clock($node);
-$node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION rotates() RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    made text[];
-BEGIN
-    made := make('', 3000, made);
-    PERFORM pg_advisory_xact_lock(1);
-    made := make('', 9000, made);
-    RETURN QUERY SELECT unnest(made);
-END $$;
-SQL
 my $from = int(time) + $ahead + 40;
-my $ids = paused("SELECT string_agg(rotates, ',') FROM rotates()", sub {
+my $ids = join ',', paused(3000, 9000, sub {
         is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a second secret is added');
         clock_offset($node, $ahead + 45);
     });
