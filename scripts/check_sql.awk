@@ -38,7 +38,7 @@ open {
     if (/^DO /) { name = "DO"; begun = FNR }
     next
 }
-/^\$[a-z]*\$;/ {
+/^(END )?\$[a-z]*\$;/ {
     if (FNR - begun + 1 > 80 && index(" " exempt " ", " " name " ") == 0)
         complain(name " has " FNR - begun + 1 " lines")
     if (inside && FNR - statement > 40)

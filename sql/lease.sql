@@ -21,8 +21,7 @@ CREATE PROCEDURE clock_shows(second bigint) LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
 -- Repeats a digit to make a holder's incarnation. secrets() repeats digits to make fingerprints.
-CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE
-AS $$ SELECT repeat(digit::text, 32)::uuid $$;
+CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT repeat(digit::text, 32)::uuid $$;
 CREATE FUNCTION secrets(text) RETURNS text LANGUAGE sql IMMUTABLE
 AS $$
     SELECT string_agg(repeat(left(entry, 1), 16) || CASE WHEN entry ~ '@' THEN '@' || 1750000000 + substr(entry, 3)::bigint ELSE '' END,

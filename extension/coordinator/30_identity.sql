@@ -15,13 +15,11 @@ AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
 
 -- Returns the first Unix second that an identifier can hold.
 CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT 1730000000::bigint $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 1730000000::bigint $$;
 
 -- Returns the first Unix second that is too late for an identifier.
 CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
 
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp

@@ -7,8 +7,7 @@ BEGIN
         DETAIL = format('The contract is: %s. Nothing of the transaction stays.', contract),
         HINT = 'Undo what was changed by hand in the coordinator''s tables. If nothing was, '
                'report this.';
-END
-$$;
+END $$;
 
 -- Returns the time at which this coordinator took over from the former one. This is the time of the
 -- first call that saw another identity in the pool, or of the table's last grant, whichever is
@@ -37,8 +36,7 @@ BEGIN
     RAISE LOG 'node ids were leased by another coordinator before'
         USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
     RETURN noted >> 31;
-END
-$$;
+END $$;
 
 -- A restore or an operator may delete rows of leases in force, or replace the pool by an older one.
 -- Triggers note this as a takeover, in the sequence that no dump contains. They also fire while
@@ -52,8 +50,7 @@ BEGIN
                    @extschema@.randflake_lease_identity_hash(own,
                        @extschema@.randflake_lease_identity(own)) # 1);
     RETURN NULL;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_lost() IS
 'not for users: a trigger that notes that rows were lost';
 
@@ -67,8 +64,7 @@ BEGIN
         RETURN OLD;
     END IF;
     RETURN NEW;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_own_rows() IS
 'not for users: a trigger that ignores rows of a subscription';
 
@@ -101,8 +97,7 @@ BEGIN
     LOOP
         EXECUTE command;
     END LOOP;
-END
-$$;
+END $$;
 
 CREATE TRIGGER randflake_lease_deleted AFTER DELETE ON randflake_lease FOR EACH ROW
     WHEN (pg_catalog.upper(OLD.span)::numeric
@@ -130,6 +125,5 @@ BEGIN
                                OPERATOR(pg_catalog.=) ''replica'')
             EXECUTE FUNCTION @extschema@.randflake_lease_own_rows()', of_table);
     END LOOP;
-END
-$$;
+END $$;
 SELECT @extschema@.randflake_lease_guard(NULL);

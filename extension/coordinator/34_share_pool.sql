@@ -55,8 +55,7 @@ BEGIN
     pool.high_water :=
         greatest(pool.high_water, since + pool.max_duration + 2 * pool.max_clock_skew + 1);
     RETURN pool;
-END
-$$;
+END $$;
 
 -- Because of this event, no lease begins before the returned Unix second; null while the pool is
 -- closed.

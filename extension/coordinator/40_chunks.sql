@@ -61,8 +61,7 @@ BEGIN
         UPDATE @extschema@.randflake_lease_chunk c SET class = slot, free = bits
         WHERE c.first = chunk.first;
     END IF;
-END
-$$;
+END $$;
 
 -- Recreates the chunks of a locked pool.
 CREATE FUNCTION randflake_lease_chunks(own randflake_lease_internal, pool int4range) RETURNS void
@@ -84,5 +83,4 @@ BEGIN
         PERFORM @extschema@.randflake_lease_look(
             own, chunk, pool, 'empty'::int4range, now);
     END LOOP;
-END
-$$;
+END $$;

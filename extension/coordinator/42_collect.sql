@@ -61,8 +61,7 @@ BEGIN
             WHERE l.ctid = lease.place;
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
 -- If `chosen` is free, removes its old leases and returns true. The caller has locked the chunks.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint)
@@ -89,5 +88,4 @@ BEGIN
         DELETE FROM @extschema@.randflake_lease l WHERE l.ctid = ANY (places);
     END IF;
     RETURN true;
-END
-$$;
+END $$;

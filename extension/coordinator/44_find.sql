@@ -50,8 +50,7 @@ BEGIN
         END IF;
     END LOOP;
     RETURN NULL;
-END
-$$;
+END $$;
 
 -- Finds consecutive node ids for the lease with this number, locks them, and removes their former
 -- leases. If it finds none, `first` is null. `free_at` is then the time to retry; null means soon.
@@ -125,5 +124,4 @@ BEGIN
           AND c.first + c.size > lower(chosen);
     END LOOP;
     first := NULL;
-END
-$$;
+END $$;

@@ -75,5 +75,4 @@ BEGIN
         pool.coordinator := former.coordinator;
     END IF;
     RETURN pool;
-END
-$$;
+END $$;

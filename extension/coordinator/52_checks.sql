@@ -11,8 +11,7 @@ BEGIN
             HINT = 'Set "randflake.coordinator" to the coordinator that has taken the place of '
                    'this one, or open the pool with randflake_lease_configure(closed => false).';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, secrets text)
 RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -39,8 +38,7 @@ BEGIN
             MESSAGE = 'times of secrets must increase, in seconds that an identifier can hold',
             DETAIL = format('The fingerprints and times are: %s', secrets);
     END IF;
-END
-$$;
+END $$;
 
 -- Compares the secrets of a holder with those of the pool. Returns the Unix second of the first
 -- entry that differs. From then on, two numbers could get the same identifier. Returns 0 if the
@@ -120,5 +118,4 @@ BEGIN
                          'randflake_reload_secret() there.'
                     ELSE 'If all holders are to have it, add it with '
                          'randflake_lease_add_secret.' END;
-END
-$$;
+END $$;

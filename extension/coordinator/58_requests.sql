@@ -8,8 +8,7 @@ BEGIN
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, secrets);
-END
-$$;
+END $$;
 
 -- Locks the pool for a grant. The first grant sets the secrets and creates the pool.
 CREATE FUNCTION randflake_lease_open_pool(own randflake_lease_internal, secrets text)
@@ -35,8 +34,7 @@ BEGIN
         own, randflake_lease_open_pool.secrets, pool.secrets, 0::bigint,
         'object_not_in_prerequisite_state'::text);
     RETURN pool;
-END
-$$;
+END $$;
 
 -- Refuses a lease that begins now, if the coordinator cannot know who has which node ids now, or if
 -- the holder lacks the present secret.
@@ -66,8 +64,7 @@ BEGIN
                              'ahead before, lower "high_water" in randflake_lease_pool as '
                              'documented.' END;
     END IF;
-END
-$$;
+END $$;
 
 -- Refuses node ids that exceed the role's share. Locks the role's row, so that the role's grants
 -- commit one after another.
@@ -117,8 +114,7 @@ BEGIN
                        'leases have ended.';
         END IF;
     END IF;
-END
-$$;
+END $$;
 
 -- Checks a lease that was just written, of whose node ids and seconds its holder is told. The lease
 -- may not reach beyond the second `latest`.
@@ -147,5 +143,4 @@ BEGIN
     IF broken IS NOT NULL THEN
         PERFORM @extschema@.randflake_lease_broken(own, broken);
     END IF;
-END
-$$;
+END $$;

@@ -76,8 +76,7 @@ BEGIN
         int8range(lease_start, lease_end + 1));
     differs_from := @extschema@.randflake_lease_lacks_from(own, secrets, pool.secrets);
     clock_ms := floor(1000 * extract(epoch FROM clock_timestamp()));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
 'coordinator: grants a lease of consecutive node ids for at most this number of seconds; start and '
 'end are Unix seconds, both inclusive; clock_ms is the coordinator''s clock in Unix milliseconds; '

@@ -44,8 +44,7 @@ BEGIN
             MESSAGE = format('the node ids of lease %s have another holder by now', lease.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_lease_renew(
     lease_id bigint, incarnation uuid, expected_end bigint, duration integer, secrets text,
@@ -123,8 +122,7 @@ WHEN exclusion_violation THEN
         MESSAGE = format('the node ids of lease %s have another holder by now',
                          randflake_lease_renew.lease_id),
         HINT = 'Acquire a new lease.';
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) IS
 'coordinator: renews the caller''s lease if it has not ended; returns its new last second, the '
 'coordinator''s clock in Unix milliseconds, and the second of the first secret that the holder '

@@ -39,8 +39,7 @@ BEGIN
                 own, 'a release keeps each second that was used'::text);
         END IF;
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_release(bigint, uuid, bigint) IS
 'coordinator: ends a lease after the last second that its holder used; null means that it used '
 'none';
@@ -71,8 +70,7 @@ BEGIN
     PERFORM @extschema@.randflake_lease_chunks(own, pool.nodes)
     FROM @extschema@.randflake_lease_pool AS pool;
     RETURN purged;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -85,8 +83,7 @@ BEGIN
     END IF;
     PERFORM @extschema@.randflake_lease_lock_pool(own);
     RETURN @extschema@.randflake_lease_forget(own, keep);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_purge(interval) IS
 'coordinator: deletes leases that ended this long ago, lets no lease start before their end, and '
 'returns their number';

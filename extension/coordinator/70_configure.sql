@@ -17,8 +17,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'leases of a role per minute must be from 1 to 60000';
     END IF;
-END
-$$;
+END $$;
 
 -- Refuses what the operator states if the tables show that it is wrong.
 CREATE FUNCTION randflake_lease_require_statements(
@@ -39,8 +38,7 @@ BEGIN
                      'promoted once since, can have all of its leases.',
             HINT = 'Wait until "grants_from" in randflake_pool.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_lease_configure(
     first_node_id integer DEFAULT NULL, node_count integer DEFAULT NULL,
@@ -117,8 +115,7 @@ BEGIN
         WHERE shut OR NOT nodes <@ int4range(first, first + count);
     END IF;
     RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean,
                                               boolean, integer, text, integer, boolean) IS
 'coordinator: sets the pool''s node ids and limits; null keeps a value; closed stops grants and '

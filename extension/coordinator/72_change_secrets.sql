@@ -73,8 +73,7 @@ BEGIN
     END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = format('%s %s@%s', pool.secrets, fingerprint, second);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_add_secret(text, timestamptz) IS
 'coordinator: adds a secret by its fingerprint in randflake_secrets; a holder without this secret '
 'gets no lease beyond the given time';
@@ -108,7 +107,6 @@ BEGIN
     END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = array_to_string(entries[:cardinality(entries) - 1], ' ');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_remove_secret(text) IS
 'coordinator: withdraws the secret that was added last, while no lease reaches its time';

@@ -64,6 +64,5 @@ BEGIN
     ELSE
         state := 'open';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randflake_pool';

@@ -48,8 +48,7 @@ BEGIN
     FROM @extschema@.randflake_lease l
     WHERE l.nodes && announced AND upper(l.span) > extract(epoch FROM clock_timestamp())
       AND split_part(l.secrets, ' ', 1) = randflake_lease_announce.fingerprint;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integer, text, boolean) IS
 'coordinator: announces a server with static node ids, and returns how many other servers and '
 'leases have some of them';

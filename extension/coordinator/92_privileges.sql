@@ -13,8 +13,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', made);
     END LOOP;
-END
-$$;
+END $$;
 REVOKE ALL ON randflake_lease_announcement, randflake_lease, randflake_lease_hold,
     randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
 --@ use default_privileges

@@ -128,8 +128,7 @@ BEGIN
         FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass
             AND d.refobjid = to_regnamespace('randflake')), true);
-END
-$do$;
+END $do$;
 
 CREATE SCHEMA IF NOT EXISTS randflake;
 

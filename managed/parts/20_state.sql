@@ -38,8 +38,7 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s RESTART', numbers);
     END IF;
     RETURN CASE WHEN here IS NULL THEN NEW END;
-END
-$$;
+END $$;
 CREATE OR REPLACE TRIGGER randflake_guard
     BEFORE INSERT OR UPDATE OR DELETE ON randflake.randflake_state
     FOR EACH ROW EXECUTE FUNCTION randflake.randflake_guard();

@@ -15,8 +15,7 @@ BEGIN
         timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
     EXCEPTION WHEN OTHERS THEN NULL;
     END;
-END
-$$;
+END $$;
 
 -- Returns the part of the position that comes from hops and leaps.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
@@ -38,8 +37,7 @@ BEGIN
         DETAIL = format('The contract is: %s.', contract),
         HINT = format('If a sequence was set by hand, run SELECT '
             'randflake.randflake_configure(NULL, %s). If none was, report this.', node_id);
-END
-$$;
+END $$;
 
 -- Returns an error if the clock, the server's settings, or the seconds of `numbers` (`used`) and of
 -- the position (`last`) do not allow identifiers. It takes no row of randflake_state, because
@@ -79,8 +77,7 @@ BEGIN
     ELSE
         state := NULL;
     END IF;
-END
-$$;
+END $$;
 
 -- Returns the error if this database cannot make identifiers. Otherwise, state is NULL.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(
@@ -130,5 +127,4 @@ BEGIN
     last := randflake.randflake_position(c.tickets, c.hops, c.leaps) >> 6;
     SELECT w.* INTO state, message, detail, hint
     FROM randflake.randflake_wrong(c.node_id, used, last) AS w;
-END
-$$;
+END $$;

@@ -30,8 +30,7 @@ BEGIN
         p := nextval(hops);
     END LOOP;
     RETURN NULL;
-END
-$$;
+END $$;
 
 -- Waits until the position of second t has reached the disk, or the clock is close to t. Returns
 -- after 20 seconds since `began` at the latest.
@@ -60,8 +59,7 @@ BEGIN
         EXIT WHEN written IS NOT NULL AND pg_current_wal_flush_lsn() >= written;
         PERFORM pg_sleep(0.01);
     END LOOP;
-END
-$$;
+END $$;
 
 -- Sleeps before the next look at the sequences. Fails after 20 seconds since `began`.
 CREATE OR REPLACE FUNCTION randflake.randflake_pause(began timestamptz, ahead bigint) RETURNS void
@@ -74,8 +72,7 @@ BEGIN
             HINT = 'Wait, and make fewer identifiers at once.';
     END IF;
     PERFORM pg_sleep(0.002);
-END
-$$;
+END $$;
 
 --@ define clock_is_right
 IF @now@ - @last@ > 100000000 THEN
@@ -155,5 +152,4 @@ BEGIN
         END IF;
         PERFORM setval(c.numbers, (life << 47) | (t << 17));
     END LOOP;
-END
-$$;
+END $$;

@@ -15,8 +15,7 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON randflake.%I FROM %s', grant_.relname, grant_.grantee);
     END LOOP;
-END
-$$;
+END $$;
 
 -- Parses the lines of secrets into keys and fingerprints, as src/core/secret/secret_file.h does.
 CREATE OR REPLACE FUNCTION randflake.randflake_parse_secrets(
@@ -85,5 +84,4 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = 'invalid secret',
             DETAIL = 'There must be a secret.';
     END IF;
-END
-$$;
+END $$;

@@ -16,8 +16,7 @@ BEGIN
             HINT = 'End each of them with COMMIT PREPARED or ROLLBACK PREPARED.';
     END IF;
     LOCK TABLE randflake.randflake_state IN ACCESS EXCLUSIVE MODE;
-END
-$$;
+END $$;
 
 -- Refuses a change of the secrets that sessions may have used.
 CREATE OR REPLACE FUNCTION randflake.randflake_keep_secrets(
@@ -44,8 +43,7 @@ BEGIN
                 to_timestamp(1730000000 + latest)),
             HINT = 'Keep every line that was in use, and let a new one begin later.';
     END IF;
-END
-$$;
+END $$;
 
 -- Creates the sequences of a node id that are missing. Returns whether the past use is unknown.
 CREATE OR REPLACE FUNCTION randflake.randflake_make_sequences(node_id integer) RETURNS boolean
@@ -71,8 +69,7 @@ BEGIN
         END IF;
     END LOOP;
     RETURN made;
-END
-$$;
+END $$;
 
 -- Writes the row by a rewrite of the table, which no publication sends. The caller holds its lock.
 CREATE OR REPLACE FUNCTION randflake.randflake_replace(after randflake.randflake_state)
@@ -96,8 +93,7 @@ BEGIN
         FROM pg_attribute AS a WHERE a.attrelid = 'randflake.randflake_state'::regclass
             AND a.attnum > 0 AND NOT a.attisdropped);
     PERFORM set_config('randflake_managed.row', '', true);
-END
-$$;
+END $$;
 
 -- secret    has the lines of a file of secrets. NULL keeps the present lines, or makes a secret.
 -- failover  lets a promoted standby resume by itself. It is false at first. NULL keeps the setting.
@@ -169,5 +165,4 @@ BEGIN
     after.identity := here.identity;
     after.timeline := here.timeline;
     PERFORM randflake.randflake_replace(after);
-END
-$$;
+END $$;

@@ -32,8 +32,7 @@ BEGIN
     generated_at := to_timestamp(1730000000 + ((raw >> @time_at@) & 1073741823));
     node_id := (raw >> @node_at@) & @nodes@;
     sequence := raw & @sequences@;
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.@name@_encode(
     generated_at timestamptz, node_id integer, sequence integer) RETURNS bigint
@@ -66,8 +65,7 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = problem[1], DETAIL = problem[2];
     END IF;
     RETURN id;
-END
-$$;
+END $$;
 --@ end
 
 CREATE OR REPLACE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz

@@ -36,8 +36,7 @@ BEGIN
     END IF;
     RETURN randflake.randflake_permute(number,
         randflake.randflake_permutation_key(secret, 'randflake mask', utf8), inverse);
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_mask(id bigint, label text) RETURNS bigint
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -59,12 +58,10 @@ RETURN coalesce(nullif(ltrim(
         FROM generate_series(0, 11) AS i), '0'), ''), '0');
 
 CREATE OR REPLACE FUNCTION randflake.randflake_generate_text() RETURNS text
-LANGUAGE sql VOLATILE
-RETURN randflake.randflake_to_text(randflake.randflake_generate());
+LANGUAGE sql VOLATILE RETURN randflake.randflake_to_text(randflake.randflake_generate());
 
 CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
-LANGUAGE sql VOLATILE
-RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
+LANGUAGE sql VOLATILE RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
 -- Returns the identifier that `digits` represents. Errors show `all_`, the text form that contains
 -- these digits. The function compares under collation "C", not under the column's collation.
@@ -90,12 +87,10 @@ BEGIN
             'ABCDEFGHIJKLMNOPQRSTUV', 'abcdefghijklmnopqrstuv')) - 1)::bigint;
     END LOOP;
     RETURN id;
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN randflake.randflake_from_digits($1, $1);
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN randflake.randflake_from_digits($1, $1);
 
 -- These functions handle prefixes as src/core/identifier/id_text.h does.
 
@@ -110,8 +105,7 @@ BEGIN
                 'letter.';
     END IF;
     RETURN prefix || '_';
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint, prefix text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -130,5 +124,4 @@ BEGIN
             DETAIL = format('It must begin with "%s".', prefixed);
     END IF;
     RETURN randflake.randflake_from_digits($1, digits);
-END
-$$;
+END $$;

@@ -7,8 +7,7 @@ BEGIN
     END IF;
     -- Multiplies a 64-bit number, in two halves, by a 31-bit number.
     RETURN (((id >> 32) + 2147483648) * shards + (((id & 4294967295) * shards) >> 32)) >> 32;
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_shard_ranges(
     shards integer, OUT shard integer, OUT lower bigint, OUT upper bigint)
@@ -30,5 +29,4 @@ BEGIN
             lower := upper + 1;
         END IF;
     END LOOP;
-END
-$$;
+END $$;

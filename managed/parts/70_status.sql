@@ -21,8 +21,7 @@ BEGIN
         SELECT randflake.randflake_position(s.tickets, s.hops, s.leaps) AS p
         WHERE (SELECT count(*) FROM pg_class AS c  -- they may be gone
             WHERE c.oid IN (s.tickets, s.hops, s.leaps)) = 3) AS l ON true;
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_secrets(
     OUT generation integer, OUT fingerprint text, OUT valid_from timestamptz, OUT state text)
@@ -37,5 +36,4 @@ BEGIN
     FROM randflake.randflake_state AS s,
         unnest(s.fingerprints, s.valid_from) WITH ORDINALITY AS u (f, s, o)
     ORDER BY u.o;
-END
-$$;
+END $$;

@@ -44,5 +44,4 @@ BEGIN
             EXECUTE format('GRANT %s ON %s TO %s', made.privilege, made.object, made.grantee);
         END IF;
     END LOOP;
-END
-$do$;
+END $do$;

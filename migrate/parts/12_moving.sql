@@ -38,8 +38,7 @@ BEGIN
             HINT = format('CREATE EXTENSION %s CASCADE;',
                 CASE target WHEN 'randflake' THEN 'randflake_type' ELSE 'randflake' END);
     END IF;
-END
-$$;
+END $$;
 
 -- Returns the columns of all tables but those of the system, of extensions and of this script.
 CREATE FUNCTION randflake_migrate.own_columns()

@@ -19,8 +19,7 @@ BEGIN
             HINT = format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', rel, name);
     END IF;
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %L', rel, name, key);
-END
-$$;
+END $$;
 
 -- Returns the search_path that statements need to find the operators of these types.
 CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text

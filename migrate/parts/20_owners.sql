@@ -12,8 +12,7 @@ BEGIN
         GET DIAGNOSTICS rows = ROW_COUNT;
     END IF;
     RETURN rows;
-END
-$$;
+END $$;
 
 -- Runs a statement as another role, and returns the number of rows. SET ROLE would be unsafe,
 -- because the role's code could run RESET ROLE, and deferred triggers would run after the reset.
@@ -54,8 +53,7 @@ BEGIN
     PERFORM pg_catalog.set_config('randflake_migrate.statement', '', true);
     EXECUTE pg_catalog.format('SELECT v.n FROM randflake_migrate.%I AS v', view) INTO rows;
     RETURN rows;
-END
-$$;
+END $$;
 
 -- Makes a role the owner of objects in this schema. At the end, revokes CREATE on the schema.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
@@ -76,8 +74,7 @@ BEGIN
     LOOP
         EXECUTE statement;
     END LOOP;
-END
-$$;
+END $$;
 
 -- Returns SQL that runs a statement as the role `owner`.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
@@ -136,5 +133,4 @@ BEGIN
             MESSAGE = format('table %s is not the one that these statements are for', other),
             HINT = 'It has another name or owner now, or is gone. Give it back what it had.';
     END IF;
-END
-$$;
+END $$;

@@ -24,8 +24,7 @@ BEGIN
         randflake_migrate.ours('randflake_status', 0),
         randflake_migrate.ours('randflake_decode', 1),
         randflake_migrate.ours('randflake53_decode', 1)) USING numbers;
-END
-$$;
+END $$;
 
 -- Says why numbers of a column may be of another kind than the move takes them for. With `keeps`,
 -- they become values of the type, so all must be identifiers. Otherwise they get new keys, so all
@@ -75,8 +74,7 @@ BEGIN
     END IF;
 EXCEPTION WHEN OTHERS THEN
     note := 'has large numbers, and nothing tells whether they are identifiers: ' || SQLERRM;
-END
-$$;
+END $$;
 
 -- Raises an error if doubt() finds one. While a step runs, a table's owner can call this function,
 -- so that the owner's role can read the table, but not decode its identifiers.
@@ -93,8 +91,7 @@ BEGIN
                 name, rel, CASE WHEN keeps THEN '64' ELSE 'small' END);
     END IF;
     RETURN cardinality(numbers);
-END
-$$;
+END $$;
 REVOKE EXECUTE ON FUNCTION randflake_migrate.look(regclass, name, bigint[], boolean) FROM PUBLIC;
 
 -- Returns the statements that look at all values of a column, as the owner of its table.
@@ -133,5 +130,4 @@ BEGIN
         WHERE c.oid = $1 AND s.attname = $2;
     END IF;
     RETURN coalesce(result, '{}');
-END
-$$;
+END $$;

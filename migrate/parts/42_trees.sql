@@ -73,8 +73,7 @@ BEGIN
     tree := regexp_replace(tree, '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g');
     RETURN regexp_replace(tree,
         '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \((KEY|OTHER)\)[^{}]*\}', '\1', 'g');
-END
-$$;
+END $$;
 
 -- Returns the operations that this expression applies to a key, but that the type does not support.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text

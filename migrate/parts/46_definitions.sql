@@ -75,8 +75,7 @@ BEGIN
     IF index IS NOT NULL THEN
         EXECUTE format('ALTER INDEX %s RENAME TO %I', index, $3);
     END IF;
-END
-$$;
+END $$;
 
 -- Returns the statement that drops an object that the move later creates again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text

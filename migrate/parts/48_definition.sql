@@ -64,5 +64,4 @@ BEGIN
     FROM pg_statistic_ext AS s, pg_identify_object($1, $2, 0) AS i
     WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2;
     RETURN QUERY SELECT randflake_migrate.comments($1, $2);
-END
-$$;
+END $$;

@@ -80,8 +80,7 @@ BEGIN
             DETAIL = 'The subscribers lack these tables, and would stop.', HINT = p.remedy;
     END IF;
     RETURN NULL;
-END
-$$;
+END $$;
 CREATE TRIGGER unpublished BEFORE INSERT OR UPDATE OR DELETE ON randflake_migrate.move
     FOR EACH STATEMENT EXECUTE FUNCTION randflake_migrate.unpublished();
 ALTER TABLE randflake_migrate.move ENABLE ALWAYS TRIGGER unpublished;

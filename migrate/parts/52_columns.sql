@@ -13,8 +13,7 @@ DECLARE
 BEGIN
     RETURN ROW(target, rows, columns, ARRAY(SELECT h FROM randflake_migrate.hanging(
         ARRAY(SELECT m FROM unnest(columns) AS m WHERE m.changes)) AS h));
-END
-$$;
+END $$;
 
 -- Returns the tables of these columns, and their partitions.
 CREATE FUNCTION randflake_migrate.tables(columns randflake_migrate.moved[])
@@ -85,8 +84,7 @@ BEGIN
         AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.rel AND i.indisunique
             AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
             AND i.indkey[0] = m.att);
-END
-$$;
+END $$;
 
 -- Finds columns with values of another kind, and prints what a person may choose to do with them.
 CREATE FUNCTION randflake_migrate.doubtful_columns(s randflake_migrate.subject)

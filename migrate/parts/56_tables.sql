@@ -41,8 +41,7 @@ BEGIN
     FROM randflake_migrate.tables(s.columns) AS t JOIN pg_trigger AS g ON g.tgrelid = t.rel
     WHERE t.owner <> randflake_migrate.me() AND NOT g.tgisinternal AND g.tgtype & 16 <> 0
         AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable;
-END
-$$;
+END $$;
 
 -- Finds names that the next move needs.
 CREATE FUNCTION randflake_migrate.taken_names(s randflake_migrate.subject)

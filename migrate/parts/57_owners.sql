@@ -62,5 +62,4 @@ BEGIN
         AND d.refclassid = 'pg_type'::regclass
     JOIN pg_type AS y ON y.oid = d.refobjid
     WHERE h.kind = 'index' AND h.how = 'kept' AND y.typowner NOT IN (10, randflake_migrate.me());
-END
-$$;
+END $$;

@@ -38,8 +38,7 @@ BEGIN
     FROM unnest(s.hanging) AS h JOIN pg_publication_rel AS p
         ON h.class = 'pg_publication_rel'::regclass AND p.oid = h.object
     WHERE s.target = 'randflake' AND p.prqual IS NOT NULL;
-END
-$$;
+END $$;
 
 -- Finds expressions that mean something else with new keys. `what` is blocker or look.
 CREATE FUNCTION randflake_migrate.expressions(s randflake_migrate.subject)

@@ -67,8 +67,7 @@ BEGIN
                 'FROM randflake_migrate.%I AS m WHERE t.%2$I = m.old::text;', rel, name, map))
         ELSE format('ALTER TABLE %s ADD FOREIGN KEY (%I) REFERENCES %s NOT VALID;', rel, name,
             coalesce(to_rel || ' (' || quote_ident(to_name) || ')', '…')) END;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_migrate.possible_references(s randflake_migrate.subject)
 RETURNS SETOF randflake_migrate.finding
@@ -148,5 +147,4 @@ BEGIN
         randflake_migrate.validation((f.k).conrelid, (f.k).conname)
     FROM randflake_migrate.constraints(s.hanging) AS f
     WHERE (f.k).contype = 'f' AND NOT (f.k).convalidated;
-END
-$$;
+END $$;

@@ -157,5 +157,4 @@ BEGIN
             HINT = 'Remove the blockers that randflake_migrate.plan() lists.';
     END IF;
     RETURN wanted;
-END
-$$;
+END $$;

@@ -33,8 +33,7 @@ $f$, v.to_type, map, v.rel)) || rtrim(E'\n' || randflake_migrate.given(owner, ma
     RETURN NEXT randflake_migrate.by(owner, format('INSERT INTO randflake_migrate.%I (old) '
         'SELECT %I FROM %s ON CONFLICT DO NOTHING;', map, v.name, v.rel));
     RETURN NEXT format('ANALYZE randflake_migrate.%I;', map);
-END
-$$;
+END $$;
 
 -- Returns the sequence of a serial column, unless another object uses it.
 CREATE FUNCTION randflake_migrate.unused_sequence(v randflake_migrate.moved) RETURNS regclass
@@ -72,8 +71,7 @@ BEGIN
     FROM unnest(hanging) AS x JOIN pg_statistic_ext AS e
         ON x.class = 'pg_statistic_ext'::regclass AND e.oid = x.object
     WHERE e.stxstattarget >= 0;
-END
-$$;
+END $$;
 
 -- Returns the statements that change the columns' types, and make again what depends on them.
 CREATE FUNCTION randflake_migrate.changed(moved randflake_migrate.moved[],
@@ -109,8 +107,7 @@ BEGIN
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);',
         randflake_migrate.map(v.root, v.root_name))
     FROM unnest(moved) AS v WHERE v.source <> 'reference' AND NOT v.keeps;
-END
-$$;
+END $$;
 
 -- Returns the statements that move a table's group in one transaction. They hold ACCESS EXCLUSIVE
 -- locks while PostgreSQL rewrites the rows. If rows get new keys, the table
@@ -163,5 +160,4 @@ BEGIN
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
     RETURN NEXT format('ANALYZE %s;', tables);
-END
-$$;
+END $$;

@@ -35,8 +35,7 @@ BEGIN
                 'ALWAYS if no row was written without it. '
                 'Otherwise randflake_migrate.undo(%s) goes back.', $1);
     END IF;
-END
-$$;
+END $$;
 
 -- Marks step `n` done. Raises an error if it is not the next step, or if its result is missing.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
@@ -71,8 +70,7 @@ BEGIN
     END IF;
     UPDATE randflake_migrate.step AS s SET done = clock_timestamp(), object = next.object
     WHERE s.move = $1 AND s.n = $2;
-END
-$$;
+END $$;
 
 -- Records the columns or the constraint that the transaction of a step has just made.
 CREATE FUNCTION randflake_migrate.made(
@@ -107,8 +105,7 @@ BEGIN
         RAISE duplicate_table USING MESSAGE = format('%s is not the index of step %s of move %s',
                 index::regclass, $2, $1), HINT = 'Rename it: this move needs the name.';
     END IF;
-END
-$$;
+END $$;
 
 -- Marks step `n` as begun. From then on, built() accepts an index with the step's name and SQL.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
@@ -121,5 +118,4 @@ BEGIN
     END IF;
     UPDATE randflake_migrate.step AS s SET begun = clock_timestamp()
     WHERE s.move = $1 AND s.n = $2 AND s.done IS NULL;
-END
-$$;
+END $$;

@@ -71,8 +71,7 @@ $f$, p.type, find, kept, p.maker))
             JOIN pg_class AS c ON c.oid = t.rel
             WHERE v.move = p.move AND v.root = p.rel AND v.root_name = p.name))
         || randflake_migrate.given(randflake_migrate.owner_of(p.rel), kept, find, shadow, mixed);
-END
-$$;
+END $$;
 
 -- Returns the body of the trigger's function. Column p refers to the key r, or is the key r.
 CREATE FUNCTION randflake_migrate.body(p randflake_migrate.part, r randflake_migrate.part)
@@ -130,8 +129,7 @@ END
 $f$, p.name, p.shadow, randflake_migrate.called(p, 'find'),
         CASE p.side WHEN 2 THEN format('NEW.%I, ', p.shadow) ELSE '' END || p.maker, p.maker,
         randflake_migrate.called(p, 'kept'));
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part)
 RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

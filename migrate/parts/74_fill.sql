@@ -64,5 +64,4 @@ BEGIN
         COMMIT;
         PERFORM pg_catalog.pg_sleep(pg_catalog.date_part('epoch', m.pause));
     END LOOP;
-END
-$$;
+END $$;

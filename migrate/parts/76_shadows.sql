@@ -46,8 +46,7 @@ BEGIN
         '^.*? ON [^ ]+ ', '');
     DROP TABLE pg_temp.randflake_migrate_copy;
     RETURN tail;
-END
-$$;
+END $$;
 
 -- Returns two lists of columns. In `shadows`, a column's shadow replaces the column.
 CREATE FUNCTION randflake_migrate.names(

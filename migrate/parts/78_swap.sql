@@ -35,8 +35,7 @@ BEGIN
         UNION ALL SELECT 0, g FROM randflake_migrate.column_grants(q.rel, q.att) AS g
         UNION ALL SELECT 1, format('ALTER TABLE ONLY %s ALTER COLUMN %I SET%s;', q.rel::regclass,
             (q.p).name, o) FROM randflake_migrate.statistics(q.rel, q.att) AS o) AS l (n, sql);
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_migrate.swap_indexes(move integer)
 RETURNS TABLE (place integer, n bigint, sql text)
@@ -77,8 +76,7 @@ BEGIN
             (f.k).conrelid::regclass, f.made, (f.k).conname)
         UNION ALL SELECT 8, 0, randflake_migrate.comments('pg_constraint'::regclass, (f.k).oid)
     ) AS l;
-END
-$$;
+END $$;
 
 CREATE FUNCTION randflake_migrate.swap_dependents(move integer)
 RETURNS TABLE (place integer, n bigint, sql text)
@@ -106,8 +104,7 @@ BEGIN
             '\1 NOT VALID;') ELSE d.sql END)
     FROM again AS h, randflake_migrate.definition(h.class, h.object) WITH ORDINALITY AS d (sql, n)
     UNION ALL SELECT 9, 1000000, f.sql FROM p, randflake_migrate.compiled_again(p.rels) AS f (sql);
-END
-$$;
+END $$;
 
 -- Returns the statements of step 7. Until step 7 runs, each call returns the same statements,
 -- unless the columns' dependents change.
@@ -187,5 +184,4 @@ BEGIN
             'what hangs on the tables has changed since these statements were printed',
             HINT = format('SELECT randflake_migrate.todo(%s) prints them anew.', $1);
     END IF;
-END
-$$;
+END $$;

@@ -62,8 +62,7 @@ BEGIN
     FROM randflake_migrate.part AS v
     WHERE v.move = $1 AND NOT back AND v.is_key = keys AND v.old_type = 'int8'::regtype
         AND CASE WHEN v.converts THEN v.was_same AND v.type <> v.old_type ELSE v.is_key END;
-END
-$$;
+END $$;
 
 -- Returns the statements that correct references before a foreign key is made: while a trigger
 -- reserved a shadow for a reference, another transaction may have given the referenced row a
@@ -109,8 +108,7 @@ BEGIN
         PERFORM randflake_migrate.add($1, 6, randflake_migrate.validation(f.rel, f.made),
             rel => f.rel);
     END LOOP;
-END
-$$;
+END $$;
 
 -- Writes all steps of a move. With `back`, writes the steps that reverse the move.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
@@ -140,5 +138,4 @@ BEGIN
         FROM randflake_migrate.part AS v WHERE v.move = $1)
         || format(E'\nUPDATE randflake_migrate.move SET state = %L WHERE id = %s;',
             CASE WHEN back THEN 'undone' ELSE 'moved' END, $1));
-END
-$$;
+END $$;

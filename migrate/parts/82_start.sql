@@ -40,8 +40,7 @@ BEGIN
     FROM unnest(moved) AS v JOIN unnest(moved) AS k ON k.rel = v.root AND k.name = v.root_name;
     PERFORM randflake_migrate.write(made, false);
     RETURN made;
-END
-$$;
+END $$;
 
 -- Returns the remaining statements in order, for \gexec. Includes step 8 only with `clean_up`.
 CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false)
@@ -78,8 +77,7 @@ BEGIN
             RETURN NEXT s.sql;
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
 -- Replaces the remaining steps by the steps that reverse the move. todo() then prints them.
 CREATE FUNCTION randflake_migrate.undo(move integer) RETURNS void
@@ -103,5 +101,4 @@ BEGIN
     ELSE
         PERFORM randflake_migrate.add($1, 7, randflake_migrate.without_shadows($1), 'undo');
     END IF;
-END
-$$;
+END $$;

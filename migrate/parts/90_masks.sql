@@ -31,8 +31,7 @@ BEGIN
             'SET quote_all_identifiers = off;', p.oid::regprocedure), '')
         FROM pg_proc AS p WHERE p.pronamespace = 'randflake_migrate'::regnamespace AND p.proname
             IN ('plan', 'transaction', 'start', 'todo', 'undo', 'unchanged', 'done', 'begin'));
-END
-$$;
+END $$;
 
 -- Sets search_path to the session's default for later statements in the transaction.
 SET LOCAL search_path TO DEFAULT;

@@ -29,8 +29,7 @@ BEGIN
             MESSAGE = 'duration must be from 1 to 86400 seconds, and skew from 0 to 3600',
             HINT = 'Set both as variables of psql: -v duration=60 -v skew=2';
     END IF;
-END
-$$;
+END $$;
 CREATE SCHEMA @extschema@;
 SET LOCAL search_path = @extschema@, pg_temp;
 
@@ -77,16 +76,14 @@ BEGIN
     END;
     RETURN format('%s/@%s/%s', server, extract(epoch FROM pg_postmaster_start_time()),
                   (SELECT oid FROM pg_database WHERE datname = current_database()));
-END
-$$;
+END $$;
 
 -- A server without the library uses no static node ids.
 CREATE FUNCTION randflake_coordinator_static_nodes(
     own randflake_lease_internal, OUT first_node_id integer, OUT node_count integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-END
-$$;
+END $$;
 --@ end
 --@ define may_end
 AND (pg_has_role(usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
@@ -134,8 +131,7 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s', grants);
     END LOOP;
-END
-$$;
+END $$;
 --@ end
 --@ define end_of_file
 
