@@ -90,31 +90,39 @@ enum class Refusal : uint8_t {
 
 class Coordinator {
 public:
-    struct Lease {
+    struct Nodes {
+        int64_t first_node_id, node_count;
+
+        bool Covers(const Nodes& other) const {
+            return first_node_id <= other.first_node_id &&
+                   other.first_node_id + other.node_count <= first_node_id + node_count;
+        }
+        bool Overlaps(const Nodes& other) const {
+            return first_node_id < other.first_node_id + other.node_count &&
+                   other.first_node_id < first_node_id + node_count;
+        }
+    };
+    using Static = Nodes;  // no node ids if the count is 0
+
+    struct Lease : Nodes {
         int64_t lease_id;
         int64_t role;
         Incarnation incarnation;
-        int64_t first_node_id, node_count;
-        int64_t start, end;              // Unix seconds, half-open
-        int64_t granted_at, renewed_at;  // by the coordinator's clock
-        bool released;
-        SecretRecords chain;  // last named by the holder
+        int64_t start, end;                       // Unix seconds, half-open
+        int64_t granted_at, renewed_at = kNever;  // by the coordinator's clock
+        bool released = false;
+        SecretRecords chain{};  // last named by the holder
     };
 
     // The number of node ids in Randflake's own layout. The simulation may use a smaller layout.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
-    struct Pool {
-        int64_t first_node_id, node_count;
+    struct Pool : Nodes {
         int64_t max_duration, max_clock_skew;
         bool closed = false;
         int64_t max_nodes_per_role = kMostPerRole;
         int64_t max_grants_per_role = kMostGrants;
-    };
-
-    struct Static {
-        int64_t first_node_id, node_count;  // 0 for none
     };
 
     // A setting without a new value stays unchanged. If only first_node_id changes, the last node
@@ -254,23 +262,11 @@ public:
         end = std::min(end, stops_at);
         if (end <= start)
             return Refuse(Refusal::kState);
-        const Lease lease{.lease_id = number,
-                          .role = role,
-                          .incarnation = incarnation,
-                          .first_node_id = first,
-                          .node_count = nodes,
-                          .start = start,
-                          .end = end,
-                          .granted_at = now,
-                          .renewed_at = kNever,
-                          .released = false,
-                          .chain = chain};
+        Lease lease{{first, nodes}, number, role, incarnation, start, end, now};
+        lease.chain = chain;
         if (Overlaps(lease))
             return Refuse(Refusal::kOverlap);
-        std::erase_if(leases_, [&](const Lease& former) {
-            return first <= former.first_node_id &&
-                   former.first_node_id + former.node_count <= first + nodes;
-        });
+        std::erase_if(leases_, [&](const Lease& former) { return lease.Covers(former); });
         leases_.push_back(lease);
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
@@ -290,10 +286,7 @@ public:
             return Refuse(Refusal::kState);
         if (chain_.count > 0 && Agreed(chain, chain_) == 0)
             return RefuseSecrets(Refusal::kState);
-        if (lease->first_node_id < pool_.first_node_id ||
-            lease->first_node_id + lease->node_count > pool_.first_node_id + pool_.node_count)
-            return Refuse(Refusal::kState);
-        if (IsStatic(lease->first_node_id, lease->node_count))
+        if (!pool_.Covers(*lease) || IsStatic(*lease))
             return Refuse(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
@@ -307,8 +300,7 @@ public:
             return Refuse(Refusal::kState);
         // A later lease of any of these node ids shows that this lease has ended.
         if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
-                return later.lease_id > lease_id &&
-                       SharesNodes(later, lease->first_node_id, lease->node_count);
+                return later.lease_id > lease_id && later.Overlaps(*lease);
             }))
             return Refuse(Refusal::kState);
         // A holder that lacks a secret keeps the lease until its end, and can load the secret.
@@ -335,10 +327,8 @@ public:
         refusal_ = Refusal::kNone;
         (void)SharePool(identity, now);
         Lease* lease = Find(lease_id, incarnation, role);
-        if (lease == nullptr) {
-            Refuse(Refusal::kState);
-            return false;
-        }
+        if (lease == nullptr)
+            return Refused(Refusal::kState);
         if (lease->released)
             return true;
         lease->end =
@@ -401,11 +391,7 @@ public:
                     hold = rules_.closed_counts
                                ? Hold{hold.cause, now, hold.longest, hold.widest}
                                : Hold{hold.cause, now, pool_.max_duration, pool_.max_clock_skew};
-        const auto in = [](const Pool& outer, int64_t first, int64_t count) {
-            return outer.first_node_id <= first &&
-                   first + count <= outer.first_node_id + outer.node_count;
-        };
-        if (!in(pool_, pool.first_node_id, pool.node_count) && rules_.added_nodes_wait)
+        if (!pool_.Covers(pool) && rules_.added_nodes_wait)
             HoldOff(Hold::Cause::kAdded, now, 0, pool_.max_clock_skew);
         for (Hold& hold : holds_) {
             if (hold.cause == Hold::Cause::kPurge || UntilOf(hold) <= now || !rules_.raises_holds)
@@ -435,7 +421,7 @@ public:
                 if (hold.longest > 0 && hold.since != kForEver)
                     free_at = std::max(free_at, UntilOf(hold));
             for (const Lease& lease : leases_)
-                if (pool.closed || !in(pool, lease.first_node_id, lease.node_count))
+                if (pool.closed || !pool.Covers(lease))
                     free_at = std::max(free_at, lease.end);
         }
         high_water_ = Until();
@@ -525,16 +511,12 @@ private:
     // The SQL functions use this limit, even if the simulation uses a smaller layout.
     static constexpr int64_t kSqlHorizon = ToUnix(kNoSecond).count;
 
-    std::nullopt_t Refuse(Refusal refusal) {
+    std::nullopt_t Refuse(Refusal refusal, bool about_secrets = false) {
         refusal_ = refusal;
-        about_secrets_ = false;
+        about_secrets_ = about_secrets;
         return std::nullopt;
     }
-    std::nullopt_t RefuseSecrets(Refusal refusal) {
-        refusal_ = refusal;
-        about_secrets_ = true;
-        return std::nullopt;
-    }
+    std::nullopt_t RefuseSecrets(Refusal refusal) { return Refuse(refusal, true); }
     bool Refused(Refusal refusal) {
         refusal_ = refusal;
         return false;
@@ -636,33 +618,23 @@ private:
 
     bool Overlaps(const Lease& with) const {
         return rules_.exclusion && std::any_of(leases_.begin(), leases_.end(), [&](const Lease& l) {
-                   return l.lease_id != with.lease_id &&
-                          SharesNodes(l, with.first_node_id, with.node_count) &&
-                          l.start < with.end && with.start < l.end;
+                   return l.lease_id != with.lease_id && l.Overlaps(with) && l.start < with.end &&
+                          with.start < l.end;
                });
     }
 
-    static bool SharesNodes(const Lease& lease, int64_t first, int64_t count) {
-        return lease.first_node_id < first + count &&
-               first < lease.first_node_id + lease.node_count;
-    }
-
-    bool IsStatic(int64_t first, int64_t count) const {
-        return rules_.own_nodes && static_.node_count > 0 &&
-               static_.first_node_id < first + count &&
-               first < static_.first_node_id + static_.node_count;
+    bool IsStatic(const Nodes& nodes) const {
+        return rules_.own_nodes && static_.node_count > 0 && static_.Overlaps(nodes);
     }
 
     // Returns the first node id of a free range, or -1. The SQL function may choose a different
     // free range (test/t/232_lease_pool.pl), but no rule depends on the choice.
-    int64_t FindNodes(int64_t nodes, int64_t now) const {
-        for (int64_t first = pool_.first_node_id;
-             first + nodes <= pool_.first_node_id + pool_.node_count; first++)
-            if (!IsStatic(first, nodes) &&
-                std::none_of(leases_.begin(), leases_.end(), [&](const Lease& lease) {
-                    return SharesNodes(lease, first, nodes) && lease.end > now;
+    int64_t FindNodes(int64_t count, int64_t now) const {
+        for (Nodes nodes{pool_.first_node_id, count}; pool_.Covers(nodes); nodes.first_node_id++)
+            if (!IsStatic(nodes) && std::ranges::none_of(leases_, [&](const Lease& lease) {
+                    return lease.Overlaps(nodes) && lease.end > now;
                 }))
-                return first;
+                return nodes.first_node_id;
         return -1;
     }
 
