@@ -353,38 +353,23 @@ private:
 
     bool Execute(const Cluster& cluster, Coordinator* coordinator, const Request& request,
                  LeaseGrant* grant) {
-        const uint64_t identity = cluster.identity();
+        // After a failover, a coordinator must accept the lease end that a holder names. So holders
+        // name false ends only to a coordinator that knows every lease.
+        const int64_t known = cluster.knows_all()
+                                  ? std::max(request.second.count, request.alleged_end)
+                                  : request.second.count;
         const int64_t now = cluster.now();
-        if (request.kind == Request::kAcquire) {
-            const auto granted =
-                coordinator->Acquire(identity, now, request.incarnation, request.nodes,
-                                     request.duration, request.secrets, request.role);
-            findings_.granted += granted.has_value();
-            *grant = granted.value_or(LeaseGrant{});
-            CountStop(*coordinator, now, request, granted.has_value(), grant->end.count,
-                      &findings_.bounded_leases);
-            return granted.has_value();
+        const bool done =
+            simulation::Execute(request, known, cluster.identity(), now, coordinator, grant);
+        const bool acquires = request.kind == Request::kAcquire;
+        if (request.kind == Request::kRelease) {
+            findings_.released += done;
+            return done;
         }
-        if (request.kind == Request::kRenew) {
-            // After a failover, a coordinator must accept the lease end that a holder names. So
-            // holders name false ends only to a coordinator that knows every lease.
-            const int64_t known = cluster.knows_all()
-                                      ? std::max(request.second.count, request.alleged_end)
-                                      : request.second.count;
-            const auto end =
-                coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
-                                   request.duration, request.secrets, request.role);
-            findings_.renewed += end.has_value();
-            grant->end = {end.value_or(0)};
-            CountStop(*coordinator, now, request, end.has_value(), grant->end.count,
-                      &findings_.bounded_renewals);
-            return end.has_value();
-        }
-        const bool released =
-            coordinator->Release(identity, now, request.lease_id, request.incarnation,
-                                 request.second.count, request.role);
-        findings_.released += released;
-        return released;
+        (acquires ? findings_.granted : findings_.renewed) += done;
+        CountStop(*coordinator, now, request, done, grant->end.count,
+                  acquires ? &findings_.bounded_leases : &findings_.bounded_renewals);
+        return done;
     }
 
     void CountStop(const Coordinator& coordinator, int64_t now, const Request& request, bool done,
@@ -682,6 +667,8 @@ private:
     }
 
     NodeRange SomePool() {
+        if (!has_static())
+            return {0, static_cast<uint32_t>(node_ids_)};
         return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
     }
 
@@ -1119,8 +1106,7 @@ private:
             findings_.closings++;
             return;
         }
-        const NodeRange nodes =
-            has_static() ? SomePool() : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const NodeRange nodes = SomePool();
         if (!MayLease(nodes, *site))
             return;
         Configure(site, nodes);
@@ -1133,9 +1119,7 @@ private:
 
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
-        const NodeRange nodes = lost           ? *site->pool
-                                : has_static() ? SomePool()
-                                               : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const NodeRange nodes = lost ? *site->pool : SomePool();
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
             return;

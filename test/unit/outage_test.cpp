@@ -117,17 +117,10 @@ private:
         if (done.request)
             request_ = *done.request;
     }
-    void Execute(const Request& r, Answer* answer) {
-        const int64_t now = true_ms_ / 1000;
-        std::optional<LeaseGrant> done;
-        if (r.kind == Request::kAcquire)
-            done = pool_.Acquire(1, now, r.incarnation, r.nodes, r.duration, r.secrets, r.role);
-        else if (r.kind == Request::kRelease)
-            pool_.Release(1, now, r.lease_id, r.incarnation, r.second.count, r.role);
-        else if (const auto end = pool_.Renew(1, now, r.lease_id, r.incarnation, r.second.count,
-                                              r.duration, r.secrets, r.role))
-            done = LeaseGrant{0, 0, 0, {}, {*end}};
-        *answer = {done.has_value(), !done, done.has_value(), done.value_or(LeaseGrant{})};
+    void Execute(const Request& request, Answer* answer) {
+        answer->clear = answer->row = simulation::Execute(request, request.second.count, 1,
+                                                          true_ms_ / 1000, &pool_, &answer->grant);
+        answer->refused = !answer->clear;
     }
 
     int64_t true_ms_, births_ = 0, due_ms_ = 0, asked_ms_ = 0, last_ms_ = 0, longest_ms_ = 0;

@@ -60,6 +60,24 @@ struct Answer {
     }
 };
 
+// Runs the request at a coordinator. Returns whether it did it. `known_end` is the end that the
+// holder of a renewed lease names.
+inline bool Execute(const Request& r, int64_t known_end, uint64_t identity, int64_t now,
+                    Coordinator* coordinator, LeaseGrant* grant) {
+    if (r.kind == Request::kRelease)
+        return coordinator->Release(identity, now, r.lease_id, r.incarnation, r.second.count,
+                                    r.role);
+    std::optional<LeaseGrant> done;
+    if (r.kind == Request::kAcquire)
+        done = coordinator->Acquire(identity, now, r.incarnation, r.nodes, r.duration, r.secrets,
+                                    r.role);
+    else if (const auto end = coordinator->Renew(identity, now, r.lease_id, r.incarnation,
+                                                 known_end, r.duration, r.secrets, r.role))
+        done = LeaseGrant{0, 0, 0, {}, {*end}};
+    *grant = done.value_or(LeaseGrant{});
+    return done.has_value();
+}
+
 struct Settings {
     bool leases = false;
     NodeRange nodes{0, 1};  // a leasing server needs only the count
