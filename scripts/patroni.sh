@@ -29,9 +29,9 @@ finish() {
 }
 trap finish EXIT
 
-# example FILE NAME: prints the code block of a page behind the comment with this name.
+# example FILE NAME: prints the code block of a page that has this name.
 example() {
-    awk -v name="scripts/patroni.sh runs the $2 -->" 'index($0, name) {on = 1} on && /^```$/ {exit} on && code {print} on && /^```/ {code = 1}' "docs/$1"
+    awk -v name="scripts/patroni.sh runs the $2" '/^```/ && index($0, name) {on = 1; next} on && /^```$/ {exit} on' "docs/$1"
 }
 example containers.md callback >"$work/when_primary"
 example containers.md parameters >"$work/parameters"

@@ -28,7 +28,8 @@ const { DataSource } = require('loopback-datasource-juggler');
 const db = new DataSource({ connector: require('loopback-connector-postgresql'), url: 'postgres:///', host: process.env.PGHOST,
   port: process.env.PGPORT ?? 5432, user: process.env.PGUSER, database: process.env.PGDATABASE });
 END
-    sed -n '/loopback.sh runs it -->/,/^```$/p' "$page" | sed '1,2d;$d'
+    # shellcheck disable=SC2016 # backticks of the page
+    sed -n '/^```.*loopback.sh runs it$/,/^```$/p' "$page" | sed '1d;$d'
     cat <<'END'
 (async () => {
   // Of 50 rows, how many have the right key after create(), and are found and updated by it?

@@ -215,7 +215,7 @@ for my $target (qw(bigint randflake)) {
         $session->quit;
     }
 }
-my ($kept) = slurp_file('docs/drivers.md') =~ /kept\.sql -->\n```sql\n(.*?)```/s;
+my ($kept) = slurp_file('docs/drivers.md') =~ /kept\.sql\n(.*?)```/s;
 sql('CREATE ROLE app; CREATE TABLE invoice (id bigserial PRIMARY KEY); ALTER SEQUENCE invoice_id_seq MAXVALUE 1000');
 sql($kept);
 is(sql('INSERT INTO invoice DEFAULT VALUES RETURNING id = currval(\'invoice_id_seq\')'), 't', 'a kept sequence has no bound of its own');

@@ -1,13 +1,13 @@
 # Reads the code blocks of the documentation, so that tests run the text that readers see.
 #
 # A block begins and ends with a ``` line. The word after the first ``` is the block's language. The
-# line before the block has an HTML comment, hidden from readers, that says how tests use the block:
+# words behind it, which are hidden from readers, say how tests use the block:
 #
-# - `<!-- run by test/t/310_sharding.pl: NAME -->`: the test runs the block under this name.
-# - `<!-- not run: REASON -->`: no test can run the block.
-# - `<!-- fails: PATTERN -->`: the block must fail with this error.
+# - "run by test/t/310_sharding.pl: NAME": the test runs the block under this name.
+# - "not run: REASON": no test can run the block.
+# - "fails: PATTERN": the block must fail with this error.
 #
-# test/t/390_docs.pl runs the SQL blocks that have no HTML comment, in the document's order.
+# test/t/390_docs.pl runs the SQL blocks that have only a language, in the document's order.
 
 package Docs;
 
@@ -17,23 +17,23 @@ use Randflake;
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
 # Returns all blocks of a document in order, as hashes with the keys language, text and line (the
-# first line's number). A comment before a block adds fields to the block's hash: either `test` and
-# `name`, or `not_run`, or `fails`.
+# first line's number). The words behind the language add fields: `test` and `name`, or `not_run`,
+# or `fails`.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
-    my ($number, $previous) = (0, '');
+    my $number = 0;
     for my $line (split /\n/, slurp_file($file)) {
         $number++;
-        if (!$block && $line =~ /^(\s*)```(\w*)$/) {
-            $fence = $1;
+        if (!$block && $line =~ /^(\s*)```(\w*)(.*)$/) {
+            ($fence, my $use) = ($1, $3);
             $block = { language => $2, text => '', line => $number + 1 };
-            if ($previous =~ /^\s*<!-- *run by (\S+): *(\S+) *-->$/) {
+            if ($use =~ /^ run by (\S+): (\S+)$/) {
                 @$block{qw(test name)} = ($1, $2);
-            } elsif ($previous =~ /^\s*<!-- *(not run|fails): *(.+?) *-->$/) {
+            } elsif ($use =~ /^ (not run|fails): (.+)$/) {
                 $block->{ $1 =~ tr/ /_/r } = $2;
-            } elsif ($previous =~ /^\s*<!--/) {
-                die "$file, line " . ($number - 1) . ": a comment that no test understands";
+            } elsif ($use ne '') {
+                die "$file, line $number: no test understands \"$use\"";
             }
         } elsif ($block && $line eq "$fence```") {
             push @blocks, $block;
@@ -41,7 +41,6 @@ sub code_blocks {
         } elsif ($block) {
             $block->{text} .= $line =~ s/^\Q$fence\E//r . "\n";
         }
-        $previous = $line;
     }
     die "$file: the last code block has no end" if $block;
     return @blocks;
