@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes tables from results into a page, between "<!-- table SUITE: METRIC -->" and "<!-- end -->".
+# Writes tables from results into a page, from "<!-- table SUITE: METRIC -->" to an empty line.
 # Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
 # table with several columns has no quartiles. " @ CASE" at the end of a table's line appends ":
 # CASE" to each metric. An item "ITEM; CASE" goes to the row ITEM and the column CASE.
@@ -128,7 +128,7 @@ END {
     if (failed)
         exit failed
     while ((getline line <document) > 0) {
-        if (line == "<!-- end -->")
+        if (line == "")
             inside = 0
         if (!inside)
             print line

@@ -148,11 +148,11 @@ links_lead_somewhere() (
     [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
 )
 
-# fill_table PAGE NAME: replaces the lines from "<!-- NAME -->" to "<!-- end -->" by the input.
+# fill_table PAGE NAME: replaces the lines from "<!-- NAME -->" to the next empty line by the input.
 fill_table() {
     local page
     page=$(lines=$(cat) awk -v name="<!-- $2 -->" '
-        /^<!-- end -->$/ { inside = 0 }
+        /^$/ { inside = 0 }
         !inside
         $0 == name { print ENVIRON["lines"]; inside = 1 }' "$1")
     echo "$page" >"$1"
