@@ -40,7 +40,7 @@ sub runs_as_shown {
     my %functions;
     for my $chunk (split /^(?=CREATE (?:OR REPLACE )?FUNCTION )/m, slurp_file($file) =~ s/\@extschema\@/$schema/gr) {
         my ($name) = $chunk =~ /^CREATE (?:OR REPLACE )?FUNCTION (?:randflake\.)?(\w+)\(/ or next;
-        my ($body) = $chunk =~ /\bAS (?:'MODULE_PATHNAME', '(?=.*?\nLANGUAGE C)|\$\$)(.*?)(?:\$\$;|'\nLANGUAGE C)/s;
+        my ($body) = $chunk =~ /\bAS (?:'MODULE_PATHNAME', '(?=\w+'\sLANGUAGE C)|\$\$)(.*?)(?:\$\$;|'\sLANGUAGE C)/s;
         push @{ $functions{$name} }, $body // 'in SQL';
     }
     my @shown = map { my $name = $_; map { "$name $_" } sort @{ $functions{$name} } } sort keys %functions;
