@@ -166,7 +166,7 @@ my @faults = (
 is_deeply([ sort map { $_->[0] } @faults ], [ sort $script =~ /_broken\([\w.]+,\s+'(.+)'\)/g ], 'a fault for each contract');
 for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
-    my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
+    my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
     # Sets `numbers` to 0. Sets `tickets` and `hops` to values that add up to the clock's time.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
@@ -308,7 +308,7 @@ sub end_clients {
 
 # If a session opens a second, it sleeps before its first ticket, after each ticket, and before it
 # sets `numbers`.
-my $open = join "\n", map { $script =~ /(CREATE OR REPLACE FUNCTION randflake\.randflake_$_\(.*?\n\$\$;)/s } qw(climb open);
+my $open = join "\n", map { $script =~ /(CREATE OR REPLACE FUNCTION randflake\.randflake_$_\(.*?\$\$;)/s } qw(climb open);
 my $slow = $open =~ s/(?=WHILE [^;]* < goal LOOP|IF p >> 6 >= wanted|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 die 'slows down nothing' if 3 != (() = $slow =~ /pg_sleep\(random/g);
 $slow =~ s/(?=p := nextval\(tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
