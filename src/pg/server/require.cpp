@@ -11,7 +11,7 @@
 using randflake::kRandflake53;
 
 bool is_preloaded() {
-    return shared_server != nullptr;
+    return shared_secrets != nullptr;
 }
 
 void require_preload() {
