@@ -4,10 +4,12 @@
 \i :source/test/sql_test.sql
 
 \echo '-- Decoding drops fractions of a second; the time zone changes only the output'
-SELECT generated_at, node_id, sequence FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
+SELECT generated_at, node_id, sequence
+FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
 SELECT generated_at, randflake_generated_at(id) = generated_at AS same
 FROM randflake_encode('2058-11-05 17:10:23.999999', 0, 0) AS id, randflake_decode(id);
-SELECT randflake_encode('2030-01-02 05:04:05+02', 6, 7) = randflake_encode('2030-01-02 03:04:05', 6, 7) AS same_instant;
+SELECT randflake_encode('2030-01-02 05:04:05+02', 6, 7) = randflake_encode('2030-01-02 03:04:05', 6, 7)
+       AS same_instant;
 SET timezone = 'Asia/Kolkata';
 SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
 SET timezone = 'UTC';

@@ -66,7 +66,8 @@ MERGE INTO plain USING (VALUES ('merged'), ('merged too')) AS v (note) ON plain.
     WHEN NOT MATCHED THEN INSERT (note) VALUES (v.note);
 INSERT INTO plain (id, note) VALUES (:returned, 'again')
     ON CONFLICT (id) DO UPDATE SET id = DEFAULT RETURNING id <> :returned AS renumbered;
-WITH moved AS (INSERT INTO plain (note) VALUES ('in a CTE') RETURNING id) INSERT INTO issued SELECT id FROM moved;
+WITH moved AS (INSERT INTO plain (note) VALUES ('in a CTE') RETURNING id)
+INSERT INTO issued SELECT id FROM moved;
 ALTER TABLE plain ADD COLUMN other bigint DEFAULT randflake_generate();
 SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT other) AS others FROM plain;
 INSERT INTO issued SELECT id FROM plain WHERE note <> 'in a CTE' OR note IS NULL;

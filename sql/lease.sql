@@ -39,7 +39,8 @@ AS $$
     FROM randflake_lease_acquire('holder ' || digit, run(digit), nodes, duration, secrets(named))
 $$;
 CREATE FUNCTION renew(lease_id bigint, digit integer, expected_end bigint, duration integer DEFAULT 60, named text DEFAULT 'a')
-RETURNS bigint LANGUAGE sql AS $$
+RETURNS bigint LANGUAGE sql
+AS $$
     SELECT lease_end - 1750000000
     FROM randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, duration, secrets(named))
 $$;

@@ -37,7 +37,8 @@ SELECT count(*), count(DISTINCT id), min(id) >= 0 AND max(id) < 1::bigint << 53 
        min(node_id) >= 200 AND max(node_id) <= 215 AS own_nodes,
        min(generated_at) > now() - interval '1 min' AND max(generated_at) <= clock_timestamp() AS own_time
 FROM issued, randflake53_decode(id);
-SELECT sum(n) BETWEEN 400 AND 600 AS uniform FROM (SELECT (id >> 52)::integer AS n FROM plain LIMIT 1000) AS top_bits;
+SELECT sum(n) BETWEEN 400 AND 600 AS uniform
+FROM (SELECT (id >> 52)::integer AS n FROM plain LIMIT 1000) AS top_bits;
 
 \echo '-- They are counted and have their own slots'
 \c -

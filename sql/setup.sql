@@ -6,9 +6,12 @@
 -- Strict functions return NULL for NULL.
 \echo '-- Every function, with its properties'
 SELECT e.extname AS extension,
-       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
-       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
-       p.proisstrict AS strict, has_function_privilege('public', p.oid, 'EXECUTE') AS public,
+       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
+           AS volatility,
+       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END
+           AS parallel,
+       p.proisstrict AS strict,
+       has_function_privilege('public', p.oid, 'EXECUTE') AS public,
        string_agg(format('%s(%s) %s', p.proname, oidvectortypes(p.proargtypes), pg_get_function_result(p.oid)), '; '
                   ORDER BY p.proname COLLATE "C", p.pronargs) AS functions
 FROM pg_extension e
@@ -22,9 +25,11 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY e.extname COLLATE "C", 2, 3, 4, 5;
 CREATE VIEW objects AS
 SELECT e.extname AS extension, d.classid, d.objid, (pg_identify_object(d.classid, d.objid, 0)).*
 FROM pg_extension e
-JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+                AND d.deptype = 'e'
 WHERE e.extname LIKE 'randflake%'
-  AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i');
+  AND NOT EXISTS (SELECT FROM pg_depend i
+                  WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i');
 SELECT extension, type, string_agg(identity, '; ' ORDER BY identity COLLATE "C") AS objects FROM objects
 WHERE type NOT IN ('function', 'aggregate')
 GROUP BY 1, 2 ORDER BY extension COLLATE "C", type COLLATE "C";

@@ -3,7 +3,8 @@
 \getenv source PG_ABS_SRCDIR
 \i :source/test/sql_test.sql
 
-SELECT shards, randflake_shard_ranges(shards) FROM (VALUES (1), (3)) AS v (shards);
+SELECT shards, randflake_shard_ranges(shards)
+FROM (VALUES (1), (3)) AS v (shards);
 SELECT * FROM randflake_shard_ranges(1);
 
 \echo '-- The largest number of shards'

@@ -65,11 +65,13 @@ GRANT EXECUTE ON FUNCTION randflake_decode, randflake_generated_at, randflake_en
 
 \echo '-- Second, node id, sequence number, all unsigned: both sides of 2041'
 CREATE TABLE edge AS
-SELECT t, n, s, randflake_encode(t, n, s)::randflake AS id, row_number() OVER (ORDER BY t, n, s) AS place
+SELECT t, n, s, randflake_encode(t, n, s)::randflake AS id,
+       row_number() OVER (ORDER BY t, n, s) AS place
 FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2041-11-01 10:21:51',
                   '2041-11-01 10:21:52', '2058-11-05 17:10:23']::timestamptz[]) AS t,
      unnest(ARRAY[0, 1, 131071]) AS n, unnest(ARRAY[0, 1, 131071]) AS s;
-SELECT count(*), count(DISTINCT id) AS ids, count(*) FILTER (WHERE place = by_id) AS in_place
+SELECT count(*), count(DISTINCT id) AS ids,
+       count(*) FILTER (WHERE place = by_id) AS in_place
 FROM (SELECT *, row_number() OVER (ORDER BY id) AS by_id FROM edge) AS e;
 SELECT count(*) AS pairs,
        bool_and((a.id < b.id) = (a.place < b.place) AND (a.id <= b.id) = (a.place <= b.place)
@@ -77,7 +79,8 @@ SELECT count(*) AS pairs,
             AND (a.id = b.id) = (a.place = b.place) AND (a.id <> b.id) = (a.place <> b.place)
             AND randflake_cmp(a.id, b.id) = sign(a.place - b.place)) AS compared
 FROM edge AS a, edge AS b;
-SELECT randflake_timestamp(min(id)) AS first, randflake_timestamp(max(id)) AS last, max(NULL::randflake) FROM edge;
+SELECT randflake_timestamp(min(id)) AS first, randflake_timestamp(max(id)) AS last, max(NULL::randflake)
+FROM edge;
 
 \echo '-- Time and node id without the secret; the lower end of each second'
 SELECT count(*) FILTER (WHERE randflake_timestamp(id) = t AND randflake_node_id(id) = n) AS inspected,
@@ -96,7 +99,8 @@ DROP TABLE edge;
 SET randflake.max_wait = '1h';
 CREATE TABLE made (id randflake DEFAULT randflake_next(), place integer);
 INSERT INTO made (place) SELECT n FROM generate_series(1, 300000) AS n;
-SELECT count(*), count(DISTINCT id) AS distinct, count(*) FILTER (WHERE id <= previous) AS out_of_order
+SELECT count(*), count(DISTINCT id) AS distinct,
+       count(*) FILTER (WHERE id <= previous) AS out_of_order
 FROM (SELECT *, lag(id) OVER (ORDER BY place) AS previous FROM made) AS m;
 \echo '-- randflake_generate never returns the same numbers'
 INSERT INTO made (id)
@@ -114,7 +118,8 @@ CREATE FUNCTION at(n integer) RETURNS randflake LANGUAGE sql IMMUTABLE
 CREATE FUNCTION twin_at(n integer) RETURNS bigint LANGUAGE sql IMMUTABLE
     AS $$ SELECT ((1893456000 + n::bigint - 1730000000) << 34) | ((n::bigint % 7) << 17) | n % 1000 $$;
 CREATE TABLE twin (id randflake, twin bigint, payload integer);
-INSERT INTO twin SELECT at(n), twin_at(n), n FROM generate_series(1, 20000) AS g, mod(g * 7919, 100000) AS n;
+INSERT INTO twin
+SELECT at(n), twin_at(n), n FROM generate_series(1, 20000) AS g, mod(g * 7919, 100000) AS n;
 INSERT INTO twin SELECT id, twin, payload FROM twin WHERE payload % 20 = 0;
 INSERT INTO twin VALUES (NULL, NULL, NULL);
 SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT twin) AS twins FROM twin;
