@@ -189,6 +189,10 @@ SELECT pg_relation_size('repeated_id') = pg_relation_size('repeated_twin') AS sa
        pg_relation_size('repeated_id') < 20000 * 12 AS deduplicated;
 DROP TABLE repeated;
 
+\echo '-- Under row security, an index is used for a comparison only if the comparison leaks nothing'
+SELECT count(*) = 6 AND bool_and(proleakproof) AS leakproof FROM pg_operator JOIN pg_proc ON pg_proc.oid = oprcode
+WHERE (oprleft, oprright) = ('randflake'::regtype, 'randflake'::regtype);
+
 \echo '-- The hash is stored in hash indexes and by hash partitions: it must stay'
 SELECT randflake_hash(id), randflake_hash_extended(id, 0), randflake_hash_extended(id, -1)
 FROM (SELECT randflake_encode('2030-01-01', 7, 42)::randflake AS id) AS known;
