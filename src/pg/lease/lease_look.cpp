@@ -143,11 +143,11 @@ private:
 
 static Guarded<LookReport>* shared_look;
 
-static void init() {
+static void init_look() {
     shared_look->Init();
 }
 
-const SharedPart look_part = kSharedPart<Guarded<LookReport>, shared_look, init>;
+const SharedPart look_part = kSharedPart<Guarded<LookReport>, shared_look, init_look>;
 
 // Reads and writes the launcher's own fields.
 static LookReport* report() {

@@ -39,7 +39,7 @@ static ErrorText unlocked_error() {
                   "restart this server."};
 }
 
-static void init() {
+static void init_leases() {
     shared_leases->report.Init();
     if (!shared_server->memory.leased)
         return;
@@ -49,7 +49,7 @@ static void init() {
                       errhint("%s", error.hint)));
 }
 
-const SharedPart lease_part = kSharedPart<SharedLeases, shared_leases, init>;
+const SharedPart lease_part = kSharedPart<SharedLeases, shared_leases, init_leases>;
 
 LeaseReport lease_report() {
     return shared_leases->report.Copy();

@@ -150,7 +150,7 @@ static void on_exit(int status, Datum) {
         secret_keep_added();
 }
 
-static void init() {
+static void init_server() {
     Assert(!IsUnderPostmaster);
     static PostmasterMemory memory;
     static uint64_t boot_at_start[2];
@@ -173,4 +173,4 @@ static void init() {
         on_shmem_exit(on_exit, 0);
 }
 
-const SharedPart server_part = kSharedPart<SharedServer, shared_server, init>;
+const SharedPart server_part = kSharedPart<SharedServer, shared_server, init_server>;

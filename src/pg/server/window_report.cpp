@@ -24,11 +24,11 @@ struct SharedReport {
 
 static SharedReport* shared_report;
 
-static void init() {
+static void init_report() {
     shared_report->report.Init();
 }
 
-const SharedPart window_report_part = kSharedPart<SharedReport, shared_report, init>;
+const SharedPart window_report_part = kSharedPart<SharedReport, shared_report, init_report>;
 
 WindowReport window_report() {
     return shared_report->report.Copy();
