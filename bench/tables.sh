@@ -2,7 +2,8 @@
 # Writes tables from results into a page, from "<!-- table SUITE: METRIC -->" to an empty line.
 # Metrics separated by " | " become columns. Write "SUITE: METRIC" for a metric of another suite. A
 # table with several columns has no quartiles. " @ CASE" at the end of a table's line appends ":
-# CASE" to each metric. An item "ITEM; CASE" goes to the row ITEM and the column CASE.
+# CASE" to each metric. " AS HEADING" after a metric replaces its heading. An item "ITEM; CASE" goes
+# to the row ITEM and the column CASE.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -68,7 +69,7 @@ function cell(group, item) {
         return "–"
     return median[group, item] (ratio[group, item] == "" ? "" : " (" ratio[group, item] ")")
 }
-function print_table(spec,    n, parts, j, at, name, case_name, suite) {
+function print_table(spec,    n, parts, j, at, as, name, case_name, suite) {
     at = index(spec, " @ ")
     if (at) {
         case_name = substr(spec, at + 3)
@@ -77,13 +78,18 @@ function print_table(spec,    n, parts, j, at, name, case_name, suite) {
     suite = substr(spec, 1, index(spec, ":") - 1)
     n = split(spec, parts, " [|] ")
     for (j = 1; j <= n; j++) {
+        as = index(parts[j], " AS ")
+        name = as ? substr(parts[j], as + 4) : ""
+        if (as)
+            parts[j] = substr(parts[j], 1, as - 1)
         column[j] = parts[j] (at ? ": " case_name : "")
         if (!(column[j] in rows) && !(column[j] in cases))
             column[j] = suite ": " column[j]
         if (!(column[j] in rows) && !(column[j] in cases))
             fail(column[j])
-        name = at ? substr(metric[column[j]], 1, length(metric[column[j]]) - length(case_name) - 2) \
-                  : metric[column[j]]
+        if (!as)
+            name = at ? substr(metric[column[j]], 1, length(metric[column[j]]) - length(case_name) - 2) \
+                      : metric[column[j]]
         heading[j] = name ", " unit[column[j]]
     }
     if (column[1] in cases) {

@@ -51,9 +51,11 @@ shell_scripts() {
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
-    cp docs/performance.md "$copy"
+    cp README.md docs/performance.md "$copy"
+    bench/tables.sh bench/results "$copy/README.md"
     bench/tables.sh bench/results "$copy/performance.md"
     bench/plot.sh bench/results "$copy/charts"
+    diff README.md "$copy/README.md"
     diff docs/performance.md "$copy/performance.md"
     diff -r docs/charts "$copy/charts"
 }
