@@ -10,14 +10,20 @@
 CREATE OR REPLACE FUNCTION randflake.randflake_swaps(size integer) RETURNS varbit[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    hex text;
+    s     varbit;
     swaps varbit[];
 BEGIN
     FOR i IN 0..5 LOOP
-        hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3'
-            ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
-        hex := repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4);
-        swaps[i] := ('x' || repeat(hex, 32 >> i))::varbit;
+        s := ('x' || CASE i WHEN 0 THEN '55' WHEN 1 THEN '33'
+            ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END)::varbit;
+        WHILE length(s) < size << i LOOP
+            s := s || s;
+        END LOOP;
+        s := s || (s # s);
+        WHILE length(s) < size << 6 LOOP
+            s := s || s;
+        END LOOP;
+        swaps[i] := s;
     END LOOP;
     RETURN swaps;
 END
@@ -59,20 +65,19 @@ BEGIN
         RETURN;
     END IF;
     swaps := randflake.randflake_swaps(size);
-    SELECT ('x' || rpad(encode(string_agg(int8send(((z << 8) & -71777214294589696)
-        | ((z >> 8) & 71777214294589695)), '' ORDER BY o), 'hex'), 16 * size, '0'))::varbit
-    INTO all_ FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
+    SELECT ('x' || rpad(encode(string_agg(int8send(z), ''), 'hex'), 16 * size, '0'))::varbit
+    INTO all_ FROM unnest(numbers) AS z;
     --@ use exchange
     FOR i IN 0..3 LOOP
         ones[i] := ('x' || repeat(CASE i & 1 WHEN 1 THEN 'f' ELSE '0' END, size / 4)
             || repeat(CASE i & 2 WHEN 2 THEN 'f' ELSE '0' END, size / 4))::varbit;
     END LOOP;
-    FOR i IN 0..15 LOOP
-        x[i] := (substring(all_, (63 - i) * size + 1, size)
-            || substring(all_, (31 - i) * size + 1, size))
+    FOR i IN 0..15 LOOP  -- the cipher swaps the two bytes of each word
+        t := substring(all_, (63 - ((i + 8) & 15)) * size + 1, size);
+        x[i] := (t || substring(all_, (31 - ((i + 8) & 15)) * size + 1, size))
             # ones[((k[1] >> i) & 1) | ((k[1] >> (31 + i)) & 2)];
-        y[i] := (substring(all_, (47 - i) * size + 1, size)
-            || substring(all_, (15 - i) * size + 1, size))
+        t := substring(all_, (47 - ((i + 8) & 15)) * size + 1, size);
+        y[i] := (t || substring(all_, (15 - ((i + 8) & 15)) * size + 1, size))
             # ones[((k[1] >> (16 + i)) & 1) | ((k[1] >> (47 + i)) & 2)];
     END LOOP;
 
@@ -100,12 +105,11 @@ BEGIN
 
     all_ := '';
     FOR i IN 0..63 LOOP
-        t := CASE (i >> 4) & 1 WHEN 0 THEN y[15 - (i & 15)] ELSE x[15 - (i & 15)] END;
+        t := CASE (i >> 4) & 1 WHEN 0 THEN y[(7 - i) & 15] ELSE x[(7 - i) & 15] END;
         all_ := all_ || substring(t, CASE i >> 5 WHEN 0 THEN size + 1 ELSE 1 END, size);
     END LOOP;
     --@ use exchange
-    RETURN QUERY SELECT ((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)
-        FROM (SELECT substring(all_, 64 * i + 1, 64)::bigint AS z
-            FROM generate_series(0, cardinality(numbers) - 1) AS i OFFSET 0) AS a;
+    RETURN QUERY SELECT substring(all_, 64 * i + 1, 64)::bigint
+        FROM generate_series(0, cardinality(numbers) - 1) AS i;
 END
 $$;
