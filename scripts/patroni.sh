@@ -46,7 +46,8 @@ chmod 600 "$work/secret"
 first_port=${RANDFLAKE_PORT:-7300}
 etcd=$((first_port + 90))
 loopback=127.0.0.1
-client=http://$loopback:$etcd peer=http://$loopback:$((etcd + 1))
+url() { printf 'http://%s:%d' "$loopback" "$1"; }
+client=$(url "$etcd") peer=$(url $((etcd + 1)))
 user etcd --data-dir "$work/etcd" --listen-client-urls "$client" --advertise-client-urls "$client" \
     --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
     >"$work/etcd.log" 2>&1 &
