@@ -63,10 +63,13 @@ ctl() { user patronictl -c "$work/etc/${1}1.yml" "${@:2}"; }
 sql() { user psql -XAtqd "$1" -c "$2"; }
 leader_of() { user patronictl -c "$work/etc/${1}1.yml" list -f tsv 2>/dev/null | awk -F'\t' '$4 == "Leader" && $5 == "running" {print substr($2, length($2))}'; }
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: what the command said last explains a failure.
 until_true() {
-    local end=$((SECONDS + $1))
-    until "${@:2}" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || { echo "not within $1 s: ${*:2}" >&2; return 1; }; sleep 0.5; done
+    local end=$((SECONDS + $1)) said
+    until said=$("${@:2}" 2>&1); do
+        [ $SECONDS -lt $end ] || { echo "not within $1 s: ${*:2}: $said" >&2; return 1; }
+        sleep 0.5
+    done
 }
 
 # configure CLUSTER N PARAMETER...: writes the member's file.
@@ -109,10 +112,19 @@ YAML
     chown postgres "$work/etc/$name.yml"
 }
 start() { user patroni "$work/etc/$1$2.yml" >>"$work/$1$2.log" 2>&1 & }
-running() { [ "$(user patronictl -c "$work/etc/${1}1.yml" list -f tsv 2>/dev/null | grep -Ec $'\t(running|streaming)\t')" = 3 ]; }
+# running CLUSTER: both replicas stream, too. Patroni 3.0 makes their slots up to loop_wait after they
+# have started, and before that switches over to one of them all the same, which loses what it lacks.
+running() {
+    [ "$(user patronictl -c "$work/etc/${1}1.yml" list -f tsv 2>/dev/null | grep -Ec $'\t(running|streaming)\t')" = 3 ] &&
+        [ "$(sql "$(hosts "$1") target_session_attrs=read-write" "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")" = 2 ]
+}
 has_leader() { [ -n "$(leader_of "$1")" ]; }
 # no_problem CLUSTER: the leader's generator has none.
-no_problem() { [ "$(sql "$(hosts "$1") target_session_attrs=read-write" "SELECT coalesce(problem, 'none') FROM randflake_status")" = none ]; }
+no_problem() {
+    local problem
+    problem=$(sql "$(hosts "$1") target_session_attrs=read-write" "SELECT coalesce(problem, 'none') FROM randflake_status")
+    [ "$problem" = none ] || { echo "$problem"; return 1; }
+}
 
 make_cluster() {
     local n
