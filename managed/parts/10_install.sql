@@ -26,9 +26,10 @@
 -- 2. Sessions use each number of each second once. Only the holder of a second sets `numbers` to
 --    the second's first number, n = 0. The holder sets it only once, even after a long pause. From
 --    there on, each nextval adds one.
--- 3. A second's numbers never reach those of the next second. Before each nextval, a session checks
---    that the last number is below 122,880. A session that pauses after this check may take one
---    number too many. The 8,192 numbers from 122,880 on are enough for all such sessions.
+-- 3. A second's numbers never reach those of the next second. Before nextval, a session checks that
+--    the last number is below 122,880. A session that pauses after this check may take one number
+--    too many, or a run of at most 64 if it makes many. All runs together have at most 8,192, so
+--    the numbers from 122,880 on are enough for all such sessions.
 -- 4. After a crash, no session opens a used second again. A session opens a second only if the
 --    position has reached the disk or the second is at most 2 seconds ahead of the clock. After
 --    each start, the first second that a session opens is 4 seconds or more ahead of the clock, and

@@ -41,7 +41,8 @@ END
 $$;
 
 -- These functions make many identifiers in one call. 53-bit identifiers use the first 32,768
--- numbers of a second. After nextval, a session skips numbers that are not usable.
+-- numbers of a second. After nextval, a session skips numbers that are not usable. It takes a run
+-- of numbers after each check, and the runs of all sessions together have at most 8,192.
 --@ define refuse_node_randflake
 --@ end
 --@ define refuse_node_randflake53
@@ -56,7 +57,7 @@ END IF;
 --@ end
 --@ define return_randflake
 IF cardinality(c.valid_from) = 1 THEN
-    RETURN QUERY SELECT randflake.randflake_encrypt_many(raw, c.keys);
+    RETURN QUERY SELECT unnest(randflake.randflake_encrypt_many(raw, c.keys));
 ELSE
     RETURN QUERY SELECT i.id FROM (
         SELECT randflake.randflake_ring_encrypt(n, c.valid_from, c.keys) AS id
@@ -81,6 +82,9 @@ DECLARE
     raw bigint[];
     wanted integer := count;
     made integer;
+    run constant integer := greatest(1, least(64, 8192 / (1
+        + current_setting('max_connections')::integer
+        + current_setting('max_worker_processes')::integer)));
 BEGIN
     IF count < 0 THEN
         RAISE invalid_parameter_value USING
@@ -95,9 +99,11 @@ BEGIN
         END IF;
         raw := ARRAY(SELECT (((n.v >> 17) & 1073741823) << @time_at@)
                 | (c.node_id::bigint << @node_at@) | (n.v & 131071)
-            FROM (SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < @below@
-                    THEN nextval(c.numbers) END AS v
-                FROM generate_series(1, least(wanted, 4096))) AS n
+            FROM (SELECT nextval(c.numbers) AS v FROM (
+                SELECT generate_series(first, CASE
+                    WHEN (pg_sequence_last_value(c.numbers) & 131071) < @below@
+                    THEN least(first + run - 1, wanted, 4096) END)
+                FROM generate_series(1, least(wanted, 4096), run) AS first) AS i) AS n
             WHERE n.v - now_ BETWEEN 0 AND 7995391 AND (n.v & 131071) < @numbers@);
         --@ use return_@name@
         GET DIAGNOSTICS made = ROW_COUNT;

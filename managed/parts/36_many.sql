@@ -48,7 +48,7 @@ FOR i IN 0..15 LOOP
 END LOOP;
 --@ end
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[])
-RETURNS SETOF bigint
+RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     size  constant integer := 1 << ceil(log(2.0, greatest(cardinality(numbers), 64)))::integer;
@@ -61,8 +61,7 @@ DECLARE
     s varbit; t varbit; carry varbit;
 BEGIN
     IF cardinality(numbers) < 64 THEN
-        RETURN QUERY SELECT randflake.randflake_encrypt(number, k) FROM unnest(numbers) AS number;
-        RETURN;
+        RETURN ARRAY(SELECT randflake.randflake_encrypt(z, k) FROM unnest(numbers) AS z);
     END IF;
     swaps := randflake.randflake_swaps(size);
     SELECT ('x' || rpad(encode(string_agg(int8send(z), ''), 'hex'), 16 * size, '0'))::varbit
@@ -109,7 +108,7 @@ BEGIN
         all_ := all_ || substring(t, CASE i >> 5 WHEN 0 THEN size + 1 ELSE 1 END, size);
     END LOOP;
     --@ use exchange
-    RETURN QUERY SELECT substring(all_, 64 * i + 1, 64)::bigint
-        FROM generate_series(0, cardinality(numbers) - 1) AS i;
+    RETURN ARRAY(SELECT substring(all_, 64 * i + 1, 64)::bigint
+        FROM (SELECT generate_series(0, cardinality(numbers) - 1) AS i OFFSET 0) AS states);
 END
 $$;

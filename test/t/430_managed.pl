@@ -46,7 +46,7 @@ is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
      LATERAL (SELECT array_agg(hashint8extended(i, wanted)) AS numbers FROM generate_series(1, wanted) AS i) AS a,
-     LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
+     LATERAL ROWS FROM (unnest(randflake.randflake_encrypt_many(numbers, k)), unnest(numbers)) AS many (id, number)
 SQL
 
 my $numbers = <<'SQL';

@@ -62,7 +62,7 @@ sub receive_no_more {
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
-        DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8197) FROM randflake.randflake_state; END';
+        DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8191) FROM randflake.randflake_state; END';
         SELECT randflake.randflake_generate(25);} x $seconds . ($after // ''), $database);
 }
 
@@ -231,6 +231,11 @@ for my $case (
 # Tools set sequences back and leave `numbers` alone. The next call that opens a second fails, also
 # after a clean restart, and so does its successor. The hint has the remedy.
 my $end_second = "DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8191) FROM randflake.randflake_state; END';";
+# A run may end among a second's last 8,192 numbers, which are enough for a run of each session.
+hurry($node, 3, 'app', "$configure(NULL, 22);");
+is(as_owner($node, $end_second =~ s/8191/8192/r . 'SELECT count(*), count(*) FILTER (WHERE d.sequence > 122879) FROM randflake.randflake_generate(4096) AS id, randflake.randflake_decode(id) AS d'),
+    '4096|64', 'a run that begins with the last number of a second');
+
 my $problem = 'SELECT problem FROM randflake.randflake_status';
 for my $case (
     [ 'setval of tickets', 'SELECT setval(tickets, pg_sequence_last_value(tickets) - 64 * 61) FROM randflake.randflake_state' ],
