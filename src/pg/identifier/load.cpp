@@ -3,7 +3,7 @@
 #include "pg/identifier/load.h"
 
 #include "core/identifier/cipher_batch.h"
-#include "core/identifier/radix_sort.h"
+#include "core/identifier/run_order.h"
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 
@@ -146,5 +146,6 @@ uint32 load_begin_run(void (*empty)()) {
 void load_sort(uint32 count) {
     Assert(load.depth > 0 && count < load.capacity + kBatchLength);
     randflake::SortSigned(load.ids, count, load.ids + load.capacity);
+    randflake::MixGroups(load.ids, count, load.ids + load.capacity);
     load.count = count;
 }

@@ -1,7 +1,7 @@
 // Lets one statement get its identifiers in ascending order (randflake.sort_loads). A statement
-// that uses many identifiers reserves long runs of them, sorts each run, and hands it out.
-// Neighbors in the order then share a page of the key's index, so a load reads and writes each page
-// once per run.
+// that uses many identifiers reserves long runs of them, sorts each run, and hands it out (see
+// core/identifier/run_order.h). Neighbors in the order then share a page of the key's index, so a
+// load reads and writes each page once per run.
 //
 // A statement is an outermost run of the executor, or an outermost utility statement, with all that
 // its functions and triggers execute. So nothing of a run can pass to another statement,
@@ -58,5 +58,5 @@ bool load_may_run(void (*empty)());
 // Begins a run, and returns how many identifiers it may have. The caller writes up to 63 more.
 uint32 load_begin_run(void (*empty)());
 
-// Ends the preparation of a run: sorts its `count` identifiers.
+// Ends the preparation of a run: puts its `count` identifiers in order.
 void load_sort(uint32 count);
