@@ -50,9 +50,7 @@ Scenario With(const Scenario& scenario, const Operation& operation) {
 
 const BrokenRule kBrokenRules[] = {
     {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    // In only one schedule of 10,000, a failover loses a lease and a restore brings it back.
-    {"LeasesThatAreGrantedAheadOfTheMark",
-     {.rules = {.wait_for_mark = false}, .only_failovers = true}},
+    {"LeasesThatAreGrantedAheadOfTheMark", With(kRareFailovers, Rules{.wait_for_mark = false})},
     {"AMarkThatAPurgeDoesNotRaise", {.rules = {.purge_raises_mark = false}}},
     {"NoHoldOffBeforeTheFirstKnownGrant",
      {.rules = {.knows_where_made = false}, .loses_nothing = true}},
@@ -94,8 +92,7 @@ const BrokenRule kBrokenRules[] = {
      With(kPair, kOpensOwnStateAtTheWrittenEnd)},
     {"AStartBelowTheWrittenEnd", With(kOne, kOpensBelowTheWrittenEnd)},
     {"ADiskThatIsRolledBackToAStopBeforeTheLastRun", With(kSteadyPair, kIgnoresOtherRuns)},
-    {"NodeIdsNewToADirectoryUsedAtOnce",
-     {.fleet = kEverything, .skew_stays = true, .mutant = kStartsUnknownNodeIdsAtOnce}},
+    {"NodeIdsNewToADirectoryUsedAtOnce", With(kPromptStarts, kStartsUnknownNodeIdsAtOnce)},
     {"PartlyKnownNodeIdsTakenForKnown", With(kSteadyPair, kTakesOneNodeIdForAll)},
     {"EndsOfOtherRangesThatACopyTakesForItsOwn", With(kSteadyPair, kTrustsEveryKnownRange)},
     {"ACopyTakenForTheOriginal", With(kSteadyPair, kTakesCopiesForTheOriginal)},
@@ -188,8 +185,7 @@ const BrokenRule kBrokenRules[] = {
     {"SecretsThatAreReplacedWhileAServerRuns", With(kSecretLeases, kReloadsAnything)},
     {"AWindowThatIsExtendedWhileSecretsAreAdded", With(kSecretLeases, kReloadsWithoutTheLock)},
     {"AStartUnderFewerOrOtherSecrets", With(kSecretPair, kStartsUnderAnySecrets)},
-    // In one of 10,000 schedules, a server starts with a file that lacks only the added secret.
-    {"AStateWithoutTheSecretsThatWereAdded", With(kSecretPair, kForgetsAddedSecrets)},
+    {"AStateWithoutTheSecretsThatWereAdded", With(kWrongFiles, kForgetsAddedSecrets)},
 
     {"LeasesBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_grants = false})},
     {"RenewalsBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_renewals = false})},

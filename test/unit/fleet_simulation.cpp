@@ -23,8 +23,9 @@ public:
         : scenario_(scenario),
           random_(seed),
           node_ids_(static_cast<int64_t>(scenario.layout.max_node_id()) + 1),
-          max_duration_(random_.Between(2, 8)),
-          max_clock_skew_(random_.Between(clocks_agree() ? 1 : 0, 3)),
+          max_duration_(scenario.longest_lease.value_or(random_.Between(2, 8))),
+          max_clock_skew_(
+              scenario.tolerated_skew.value_or(random_.Between(clocks_agree() ? 1 : 0, 3))),
           skew_ms_(max_clock_skew_ * 1000 - (clocks_agree() ? random_.Between(0, 500) : 0)),
           ledger_(scenario.layout, scenario.numbers, &findings_),
           free_at_(static_cast<size_t>(node_ids_)) {
@@ -103,6 +104,8 @@ private:
         }
         set_back_far_ = scenario_.set_back_far && has_static() && random_.OneIn(2);
         skew_stays_ = scenario_.skew_stays || (scenario_.changes_settings && random_.OneIn(2));
+        coordinator_trouble_ = scenario_.coordinator_trouble.value_or(coordinator_trouble_);
+        server_trouble_ = scenario_.server_trouble.value_or(server_trouble_);
     }
 
     void MakeMachines() {
@@ -170,7 +173,7 @@ private:
         if (scenario_.rotates && random_.OneIn(secrets_one_in_))
             HappenToSecrets();
         else if (random_.OneIn(50))
-            true_ms_ += random_.Between(0, longest_advance_ms_);
+            true_ms_ += random_.Between(0, findings_.step < still_until_ ? 0 : longest_advance_ms_);
         else if (random_.OneIn(coordinator_trouble_))
             HappenToCoordinator(&random_.Pick(sites_));
         else if (random_.OneIn(server_trouble_))
@@ -402,7 +405,7 @@ private:
         return {++fingerprints_, second};
     }
 
-    // Returns whether a static server may have announced or used this second. If so, the server can
+    // Returns whether a static server may have recorded or used this second. If so, the server can
     // no longer get a secret that begins at this second.
     bool TooLateFor(Second from) const {
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
@@ -451,7 +454,7 @@ private:
             return agreed_;
         if (settings.leases)
             return AnyFile(server);
-        return random_.OneIn(8) ? WrongFile(server) : GoodFile();
+        return random_.OneIn(scenario_.wrong_files_one_in) ? WrongFile(server) : GoodFile();
     }
 
     void HappenToSecrets() {
@@ -869,11 +872,13 @@ private:
     void Stop(SimulatedServer* server) {
         Happened(&Events::stops, server) << "stops\n";
         server->Stop();
+        still_until_ = findings_.step + scenario_.still_steps;
     }
 
     void Crash(SimulatedServer* server) {
         Happened(&Events::crashes, server) << "crashes\n";
         server->Crash();
+        still_until_ = findings_.step + scenario_.still_steps;
     }
 
     void Boot(Machine* machine) {
@@ -1184,6 +1189,7 @@ private:
     std::vector<int64_t> free_at_;          // per node id, when its leases end, in Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // happens in one of so many steps
     int64_t longest_advance_ms_;                    // of the true time, in one step
+    int still_until_ = 0;                           // a step
     bool restless_clocks_;
     bool skew_stays_ = false;
     bool set_back_far_ = false;   // clocks; servers then have several ranges of node ids

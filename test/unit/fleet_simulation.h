@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -73,11 +74,29 @@ struct Scenario {
     bool changes_settings = false;   // changes settings between a stop and a prompt start
     bool set_back_far = false;       // sets back clocks of servers with several ranges
     bool rotates = false;            // secrets change, and numbers count seconds
+    // Without a value, these are random. They serve scenarios of rare events.
+    std::optional<int64_t> longest_lease{}, tolerated_skew{};        // in seconds
+    std::optional<int64_t> coordinator_trouble{}, server_trouble{};  // in one of so many steps
+    int64_t wrong_files_one_in = 8;  // among the static servers' files at a start
+    int still_steps = 0;             // after a stop or a crash, the time stands for so many steps
     Mutant mutant{};                 // the rule that servers break
     Operation operation{};
     int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
+
+// In these scenarios, things happen close together that are far apart in others. A lease that a
+// failover lost comes back by a restore; a directory uses node ids new to it right after another
+// server; a file lacks only the secret that was added last.
+inline const Scenario kRareFailovers{
+    .only_failovers = true, .longest_lease = 8, .tolerated_skew = 0, .coordinator_trouble = 160};
+inline const Scenario kPromptStarts{
+    .fleet = Fleet::kEverything, .skew_stays = true, .tolerated_skew = 3, .still_steps = 300};
+inline const Scenario kWrongFiles{.fleet = Fleet::kTwoNodeIds,
+                                  .rotates = true,
+                                  .tolerated_skew = 1,
+                                  .server_trouble = 640,
+                                  .wrong_files_one_in = 2};
 
 struct Findings : Events {
     std::string violation;  // the first violation, or empty

@@ -63,13 +63,12 @@ void ExpectEvents(const Events& seen, uint64_t schedules, const Least& least) {
 // Runs the recorded schedules and many others, or the schedule of RANDFLAKE_SEED. Expects no
 // violation and enough events.
 template <typename... All>
-void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
+void ExpectNothingTwiceIn(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const char* name = testing::UnitTest::GetInstance()->current_test_info()->name();
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
     const uint64_t first = FromEnvironment("RANDFLAKE_FIRST_SEED", 1);
     const uint64_t count = FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
     Scenario told = scenario;
-    told.set_back_far = told.changes_settings = told.loses_nothing = true;
     told.trace = only != 0 ? &std::cout : nullptr;
     Events seen;
     const auto run = [&](uint64_t seed) {
@@ -94,6 +93,20 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&
     std::cout << "  " << count << " schedules from " << first << ": " << seen << "\n";
     for (const Least& least : {all_least...})
         ExpectEvents(seen, count, least);
+}
+
+template <typename... All>
+void ExpectNothingTwice(Scenario scenario, uint64_t schedules, const All&... all_least) {
+    scenario.set_back_far = scenario.changes_settings = scenario.loses_nothing = true;
+    ExpectNothingTwiceIn(scenario, schedules, all_least...);
+}
+
+// As above, in a scenario that some broken rule needs.
+template <typename... All>
+void ExpectNothingTwiceInRare(Scenario scenario, const Layout& layout, uint64_t schedules,
+                              const All&... all_least) {
+    scenario.layout = scenario.numbers = layout;
+    ExpectNothingTwiceIn(scenario, schedules, all_least...);
 }
 
 constexpr Least Over(size_t F::*count, double average) {
@@ -201,6 +214,21 @@ TEST(FleetSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
                        Over(&F::refused_reloads, 20), Over(&F::refused_starts, 0.02),
                        Over(&F::reserved_then_added, 0.06), Over(&F::encrypted_then_added, 0.03),
                        Over(&F::taken_over, 0.15), Over(&F::rollbacks, 1), Over(&F::copies, 1));
+}
+
+TEST(FleetSimulation, NothingTwiceAroundRareFailovers) {
+    ExpectNothingTwiceInRare(kRareFailovers, kSmall, 700, Over(&F::granted, 5),
+                             Over(&F::failovers, 0.5), Over(&F::restores, 0.1));
+}
+
+TEST(FleetSimulation, NothingTwiceAfterPromptStarts) {
+    ExpectNothingTwiceInRare(kPromptStarts, kSmall, 1200, Over(&F::static_numbers, 1),
+                             Over(&F::taken_over, 0.1), Over(&F::changed_nodes, 0.3));
+}
+
+TEST(FleetSimulation, NothingTwiceUnderWrongFiles) {
+    ExpectNothingTwiceInRare(kWrongFiles, kSecrets, 300, Over(&F::static_numbers, 10),
+                             Over(&F::added, 4), Over(&F::refused_starts, 0.05));
 }
 
 TEST(FleetSimulation, ASeedIsASchedule) {
