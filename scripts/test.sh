@@ -107,7 +107,7 @@ server_tests() {
 # languages test: from the branch main, or from the last commit on main. Without history, or with
 # the argument `all`, returns true.
 changed() {
-    local base paths=(README.md Makefile 'docs/drivers*' docs/environments.md scripts test/js test/recipes
+    local base paths=(README.md Makefile 'docs/drivers*' docs/staging.md scripts test/js test/recipes
         'test/t/*driver*' test/t/220_lease_js.pl test/t/lib)
     [ -z "$asked" ] && [ -d test/js/node_modules ] || return 0
     base=$(git merge-base HEAD main 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null) || return 0

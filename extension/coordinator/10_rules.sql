@@ -48,9 +48,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- Requests for 1, 2, 4, .., 64 node ids can defeat any allocator once about a quarter of the pool
 -- is in use (Robson, Journal of the ACM 18, 1971, and 21, 1974). This allocator has proven limits:
 --
--- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its slots are free. Any
---   other chunk has a class, which is the size of its slots: a power of two. A request is rounded
---   up to a class, and takes a free slot in a chunk of this class, or else in an empty chunk.
+-- - A chunk is 64 aligned node ids of the pool. A chunk is empty while all its cells are free. Any
+--   other chunk has a class, which is the size of its cells: a power of two. A request is rounded
+--   up to a class, and takes a free cell in a chunk of this class, or else in an empty chunk.
 -- - Let `used` be the highest number of node ids in use at once, with each lease rounded up to its
 --   class. Let c be the number of requested classes, and m the number of chunks. A class takes
 --   another chunk only when its chunks are full. So a class has at most used / 64 + 1 chunks. The
@@ -62,7 +62,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   request for up to 64 node ids succeeds. Each lease lies in one chunk, so at least one chunk is
 --   empty.
 --
--- A lease counts as in use until a grant collects it and frees its slots. Each grant collects ended
+-- A lease counts as in use until a grant collects it and frees its cells. Each grant collects ended
 -- leases, oldest first, until the collected leases have more node ids than the grant needs. So
 -- `used` never exceeds the largest number of node ids leased at one time. These also count as in
 -- use:
@@ -77,7 +77,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- what they lease.
 --
 -- Chunks serve as hints and locks. Only the leases decide which node ids are free. A grant examines
--- all leases if no slot is free, if the hints of 16 chunks were wrong, or if it needs more than 64
+-- all leases if no cell is free, if the hints of 16 chunks were wrong, or if it needs more than 64
 -- node ids. Such a grant takes an empty chunk or, if there is none, another gap. If no gap is large
 -- enough, the grant fails.
 --

@@ -110,15 +110,15 @@ COMMENT ON TABLE randflake_lease_announcement IS
 'coordinator: servers with node ids of their own, which they announce twice a minute';
 
 -- A dump contains the chunks, so that no grant has to recreate them under a lock after a restore.
--- An UPDATE that changes only the slots updates no index.
+-- An UPDATE that changes only the cells updates no index.
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY, -- first node id
     size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
-    -- The number of node ids of each slot. An empty chunk has 0.
+    -- The number of node ids of each cell. An empty chunk has 0.
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
-    -- One bit for each slot, or a single bit for an empty chunk. 1 means that the slot seems free.
+    -- One bit for each cell, or a single bit for an empty chunk. 1 means that the cell seems free.
     free bit varying NOT NULL,
-    -- Equals the column "first" while the chunk has a free slot, and is null otherwise.
+    -- Equals the column "first" while the chunk has a free cell, and is null otherwise.
     open_at integer GENERATED ALWAYS AS (CASE
         WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);

@@ -18,7 +18,7 @@ CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigi
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 1730000000::bigint $$;
 
 -- Returns the first Unix second that is too late for an identifier.
-CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
+CREATE FUNCTION randflake_lease_limit(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
 
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
@@ -71,7 +71,7 @@ $$;
 -- While is_called is false, the sequence holds the time of the extension's creation.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          least(@extschema@.randflake_lease_clock(own),
-                               @extschema@.randflake_lease_horizon(own))
+                               @extschema@.randflake_lease_limit(own))
                          OPERATOR(pg_catalog.<<) 31
                          OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(
                              own, @extschema@.randflake_lease_identity(own)),

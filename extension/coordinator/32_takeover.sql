@@ -30,7 +30,7 @@ BEGIN
     SELECT least(greatest(@extschema@.randflake_lease_clock(own),
                           @extschema@.randflake_lease_started(own),
                           extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
-                 @extschema@.randflake_lease_horizon(own)) << 31 | hash
+                 @extschema@.randflake_lease_limit(own)) << 31 | hash
     INTO STRICT noted FROM @extschema@.randflake_lease;
     PERFORM setval('@extschema@.randflake_lease_takeover', noted);
     RAISE LOG 'node ids were leased by another coordinator before'

@@ -6,16 +6,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
                 WHEN count <= 16 THEN 16 WHEN count <= 32 THEN 32 ELSE 64 END
 $$;
 
--- Records the free slots of a chunk, whose row the caller has locked. Only slots whose node ids are
+-- Records the free cells of a chunk, whose row the caller has locked. Only cells whose node ids are
 -- in `place` may have changed. The node ids of `granted` belong to a lease that has no row yet.
-CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk,
+CREATE FUNCTION randflake_lease_scan(own randflake_lease_internal, chunk randflake_lease_chunk,
                                      place int4range, granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    slot integer := chunk.class;
+    cell integer := chunk.class;
     bits bit varying := chunk.free;
-    from_slot integer := 0;
-    to_slot integer := 0;
+    from_cell integer := 0;
+    to_cell integer := 0;
     around int4range := int4range(chunk.first, chunk.first + chunk.size);
     busy int4multirange;
     widest integer;
@@ -25,10 +25,10 @@ DECLARE
                                         FROM @extschema@.randflake_lease_takeover
                                         WHERE is_called AND now < (last_value >> 31) + 86400);
 BEGIN
-    IF slot > 0 THEN
-        from_slot := (lower(around * place) - chunk.first) / slot;
-        to_slot := (upper(around * place) - 1 - chunk.first) / slot;
-        around := int4range(chunk.first + from_slot * slot, chunk.first + (to_slot + 1) * slot);
+    IF cell > 0 THEN
+        from_cell := (lower(around * place) - chunk.first) / cell;
+        to_cell := (upper(around * place) - 1 - chunk.first) / cell;
+        around := int4range(chunk.first + from_cell * cell, chunk.first + (to_cell + 1) * cell);
     END IF;
     SELECT coalesce(range_agg(lease.nodes), '{}')
                + int4multirange(@extschema@.randflake_lease_static_nodes(own)),
@@ -40,25 +40,25 @@ BEGIN
             AND (l.span && int8range(now, NULL)
                  OR greatest(l.granted_at, l.renewed_at) < taken_over)
           UNION ALL SELECT granted WHERE granted && around) AS lease;
-    IF slot = 0 THEN
+    IF cell = 0 THEN
         IF NOT busy && around THEN
             RETURN;
         END IF;
-        slot := coalesce(widest, 1);
-        to_slot := 64 / slot - 1;
-        bits := repeat('1', to_slot + 1)::bit varying;
+        cell := coalesce(widest, 1);
+        to_cell := 64 / cell - 1;
+        bits := repeat('1', to_cell + 1)::bit varying;
     END IF;
-    FOR i IN from_slot .. to_slot LOOP
+    FOR i IN from_cell .. to_cell LOOP
         bits := set_bit(bits, i,
-                        (NOT busy && int4range(chunk.first + i * slot,
-                                               chunk.first + (i + 1) * slot))::integer);
+                        (NOT busy && int4range(chunk.first + i * cell,
+                                               chunk.first + (i + 1) * cell))::integer);
     END LOOP;
     IF chunk.size = 64 AND position(B'0' IN bits) = 0 THEN
-        slot := 0;
+        cell := 0;
         bits := B'1';
     END IF;
-    IF slot <> chunk.class OR bits <> chunk.free THEN
-        UPDATE @extschema@.randflake_lease_chunk c SET class = slot, free = bits
+    IF cell <> chunk.class OR bits <> chunk.free THEN
+        UPDATE @extschema@.randflake_lease_chunk c SET class = cell, free = bits
         WHERE c.first = chunk.first;
     END IF;
 END $$;
@@ -80,7 +80,7 @@ BEGIN
          generate_series(greatest(start, lower(pool)), least(start + 63, upper(pool) - 1), size)
              AS node_id;
     FOR chunk IN SELECT * FROM @extschema@.randflake_lease_chunk LOOP
-        PERFORM @extschema@.randflake_lease_look(
+        PERFORM @extschema@.randflake_lease_scan(
             own, chunk, pool, 'empty'::int4range, now);
     END LOOP;
 END $$;

@@ -18,7 +18,7 @@ BEGIN
     IF number % 64 = 0 THEN
         FOR chunk IN SELECT * FROM @extschema@.randflake_lease_chunk c
             WHERE c.first BETWEEN turn AND turn + 63 FOR UPDATE SKIP LOCKED LOOP
-            PERFORM @extschema@.randflake_lease_look(
+            PERFORM @extschema@.randflake_lease_scan(
                 own, chunk, pool, 'empty'::int4range, now);
         END LOOP;
     END IF;
@@ -41,7 +41,7 @@ BEGIN
               AND (c.open_at IS NULL OR NOT lease.wide)
             LIMIT CASE WHEN lease.wide THEN 2 ELSE 64 END FOR UPDATE SKIP LOCKED
         LOOP
-            PERFORM @extschema@.randflake_lease_look(own, chunk, lease.nodes,
+            PERFORM @extschema@.randflake_lease_scan(own, chunk, lease.nodes,
                                                      'empty'::int4range, now);
             undone := undone - int4multirange(int4range(chunk.first, chunk.first + chunk.size));
         END LOOP;

@@ -1,10 +1,10 @@
--- Finds at most 64 node ids for the lease with this number in a free slot, locks them, and removes
--- their former leases. Returns the first node id, or null if no slot is free.
-CREATE FUNCTION randflake_lease_find_slot(
+-- Finds at most 64 node ids for the lease with this number in a free cell, locks them, and removes
+-- their former leases. Returns the first node id, or null if no cell is free.
+CREATE FUNCTION randflake_lease_find_cell(
     own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS integer LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
+    cell CONSTANT integer := @extschema@.randflake_lease_class(own, count);
     -- If a former primary still runs, it uses other lease numbers, and therefore other node ids.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     chunk @extschema@.randflake_lease_chunk;
@@ -14,7 +14,7 @@ DECLARE
 BEGIN
     FOR attempt IN 1 .. 16 LOOP
         SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
-        WHERE c.class = slot AND c.open_at IS NOT NULL
+        WHERE c.class = cell AND c.open_at IS NOT NULL
         ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         IF NOT FOUND THEN
             SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
@@ -26,8 +26,8 @@ BEGIN
                 ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
                 EXIT WHEN NOT FOUND;
             END IF;
-            chunk.class := slot;
-            chunk.free := repeat('1', 64 / slot)::bit varying;
+            chunk.class := cell;
+            chunk.free := repeat('1', 64 / cell)::bit varying;
         END IF;
         LOOP
             place := (number - 1) % length(chunk.free);
@@ -37,7 +37,7 @@ BEGIN
                 EXIT WHEN place < 0;
             END IF;
             chunk.free := set_bit(chunk.free, place, 0);
-            first := chunk.first + place * slot;
+            first := chunk.first + place * cell;
             chosen := int4range(first, first + count);
             EXIT WHEN chosen <@ pool
                 AND @extschema@.randflake_lease_take(own, chosen, now);
@@ -60,7 +60,7 @@ CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
-    slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
+    cell CONSTANT integer := @extschema@.randflake_lease_class(own, count);
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c
                                            WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -81,19 +81,19 @@ BEGIN
     END IF;
     PERFORM @extschema@.randflake_lease_collect(own, number, count, pool, now);
     IF count <= 64 THEN
-        first := @extschema@.randflake_lease_find_slot(own, number, count, pool, now);
+        first := @extschema@.randflake_lease_find_cell(own, number, count, pool, now);
         IF first IS NOT NULL THEN
             RETURN;
         END IF;
     END IF;
     FOR attempt IN 1 .. 64 LOOP
-        -- Prefers a whole chunk to a slot, and a slot to any other gap.
+        -- Prefers a whole chunk to a cell, and a cell to any other gap.
         SELECT candidate.start INTO first
         FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy
                             - coalesce(range_agg(l.nodes), '{}')) AS r
               FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap,
              LATERAL (VALUES (1, (lower(r) + 63) / 64 * 64, greatest(count, 64)),
-                             (2, (lower(r) + slot - 1) / slot * slot, count),
+                             (2, (lower(r) + cell - 1) / cell * cell, count),
                              (3, lower(r), count)) AS candidate (preference, start, size)
         WHERE candidate.start + candidate.size <= upper(r)
           AND (candidate.preference > 1 OR has_chunks)
@@ -113,7 +113,7 @@ BEGIN
             FROM unnest(chunks) AS c)
             AND @extschema@.randflake_lease_take(own, chosen, now) THEN
             FOREACH chunk IN ARRAY chunks LOOP
-                PERFORM @extschema@.randflake_lease_look(own, chunk, pool, chosen, now);
+                PERFORM @extschema@.randflake_lease_scan(own, chunk, pool, chosen, now);
             END LOOP;
             RETURN;
         END IF;

@@ -33,7 +33,7 @@ BEGIN
                  LATERAL (SELECT nullif(split_part(entry, '@', 2), '')::bigint AS second)
                      AS of_entry
             WHERE place > 1) AS seconds
-        WHERE second <= former OR second >= @extschema@.randflake_lease_horizon(own)) THEN
+        WHERE second <= former OR second >= @extschema@.randflake_lease_limit(own)) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'times of secrets must increase, in seconds that an identifier can hold',
             DETAIL = format('The fingerprints and times are: %s', secrets);

@@ -45,7 +45,7 @@ BEGIN
     IF now <= @extschema@.randflake_lease_epoch(own) THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is before the first second of an identifier';
-    ELSIF now >= @extschema@.randflake_lease_horizon(own) THEN
+    ELSIF now >= @extschema@.randflake_lease_limit(own) THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
@@ -132,7 +132,7 @@ DECLARE
             AND used.first_node_id + used.node_count > lower(lease.nodes)
             THEN 'a lease has no node ids of the coordinator''s own server'
         WHEN upper(lease.span) > latest
-            OR upper(lease.span) > @extschema@.randflake_lease_horizon(own)
+            OR upper(lease.span) > @extschema@.randflake_lease_limit(own)
             THEN 'a lease is no longer than the longest one'
         WHEN lease.secrets <> pool.secrets
             AND upper(lease.span)

@@ -57,7 +57,7 @@ BEGIN
     END IF;
     lease_start := now;
     lease_end := least(now + least(duration, pool.max_duration),
-                       @extschema@.randflake_lease_horizon(own),
+                       @extschema@.randflake_lease_limit(own),
                        @extschema@.randflake_lease_stops_at(
                            own, randflake_lease_acquire.secrets, pool.secrets)) - 1;
     INSERT INTO @extschema@.randflake_lease

@@ -61,7 +61,7 @@ DECLARE
 BEGIN
     PERFORM @extschema@.randflake_lease_require_request(own, duration, secrets);
     IF expected_end < @extschema@.randflake_lease_epoch(own)
-        OR expected_end >= @extschema@.randflake_lease_horizon(own) THEN
+        OR expected_end >= @extschema@.randflake_lease_limit(own) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('expected end of a lease must be a Unix second that an identifier '
                              'can hold, not %s', expected_end);
@@ -70,7 +70,7 @@ BEGIN
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
     now := @extschema@.randflake_lease_clock(own);
     latest := least(now + pool.max_duration + pool.max_clock_skew,
-                    @extschema@.randflake_lease_horizon(own));
+                    @extschema@.randflake_lease_limit(own));
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_renew.lease_id
       AND l.incarnation = randflake_lease_renew.incarnation

@@ -28,7 +28,7 @@ BEGIN
     END IF;
     second := extract(epoch FROM valid_from)::bigint;
     IF second <= @extschema@.randflake_lease_epoch(own)
-        OR second >= @extschema@.randflake_lease_horizon(own) THEN
+        OR second >= @extschema@.randflake_lease_limit(own) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a secret must begin in a second that an identifier can hold';
     END IF;

@@ -1,6 +1,6 @@
 -- Reads the state. Sets v to the last number, or to NULL if `numbers` is not the configured
 -- sequence. Sets now_ to the first number of the clock's second.
---@ define look
+--@ define read_state
 SELECT * INTO c FROM randflake.randflake_state AS s WHERE s.xmin = s.writer;
 IF randflake.randflake_format() <> 1 THEN  -- replaced while this body waited for the row
     RAISE serialization_failure USING MESSAGE = 'randflake was updated during this call',
@@ -23,7 +23,7 @@ DECLARE
     t bigint;
 BEGIN
     LOOP
-        --@ use look
+        --@ use read_state
         IF (v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < 122880) IS NOT TRUE THEN
             PERFORM randflake.randflake_open();
             CONTINUE;
@@ -91,7 +91,7 @@ BEGIN
             MESSAGE = 'number of identifiers must not be negative';
     END IF;
     WHILE wanted > 0 LOOP
-        --@ use look
+        --@ use read_state
         --@ use refuse_node_@name@
         IF (v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < @below@) IS NOT TRUE THEN
             PERFORM randflake.randflake_open(@below@);

@@ -78,7 +78,7 @@ END $$;
 
 -- Raises an error if doubt() finds one. While a step runs, a table's owner can call this function,
 -- so that the owner's role can read the table, but not decode its identifiers.
-CREATE FUNCTION randflake_migrate.look(rel regclass, name name, numbers bigint[], keeps boolean)
+CREATE FUNCTION randflake_migrate.judge(rel regclass, name name, numbers bigint[], keeps boolean)
 RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     note text := (randflake_migrate.doubt(rel, name, numbers, keeps)).note;
@@ -92,16 +92,16 @@ BEGIN
     END IF;
     RETURN cardinality(numbers);
 END $$;
-REVOKE EXECUTE ON FUNCTION randflake_migrate.look(regclass, name, bigint[], boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION randflake_migrate.judge(regclass, name, bigint[], boolean) FROM PUBLIC;
 
 -- Returns the statements that look at all values of a column, as the owner of its table.
-CREATE FUNCTION randflake_migrate.looked_at(rel regclass, name name, keeps boolean) RETURNS text
+CREATE FUNCTION randflake_migrate.judgments(rel regclass, name name, keeps boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN c.relowner = randflake_migrate.me() THEN s.sql ELSE format(
         E'GRANT EXECUTE ON FUNCTION %1$s TO %2$s;\n%3$s\n'
-        'REVOKE EXECUTE ON FUNCTION %1$s FROM %2$s;', 'randflake_migrate.look',
+        'REVOKE EXECUTE ON FUNCTION %1$s FROM %2$s;', 'randflake_migrate.judge',
         c.relowner::regrole, randflake_migrate.by(c.relowner, s.sql)) END
-    FROM pg_class AS c, format('SELECT sum(randflake_migrate.look(%L, %L, s.numbers, %s))'
+    FROM pg_class AS c, format('SELECT sum(randflake_migrate.judge(%L, %L, s.numbers, %s))'
         ' FROM (SELECT array_agg(v.n) AS numbers'
         ' FROM (SELECT t.%I AS n, row_number() OVER () / 10000 AS g FROM %s AS t) AS v'
         ' WHERE v.n IS NOT NULL GROUP BY v.g) AS s;', $1, $2, $3::text, $2, $1) AS s (sql)

@@ -140,7 +140,7 @@ BEGIN
         array_agg(c.oid), array_agg(c.oid::regclass::text), array_agg(r.rolname))
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
     WHERE c.oid IN (SELECT v.rel FROM unnest(moved) AS v);
-    RETURN QUERY SELECT randflake_migrate.looked_at(v.rel, v.name, v.keeps)
+    RETURN QUERY SELECT randflake_migrate.judgments(v.rel, v.name, v.keeps)
     FROM unnest(moved) AS v WHERE v.checked;
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM unnest(hung) AS x
     WHERE x.how = 'made again' ORDER BY x.level DESC, x.class DESC, x.object DESC;

@@ -58,7 +58,7 @@ BEGIN
         PERFORM randflake_migrate.add($1, last,
             format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', r.rel, r.made));
     END LOOP;
-    PERFORM randflake_migrate.add($1, last, randflake_migrate.looked_at(v.rel, v.name, v.converts))
+    PERFORM randflake_migrate.add($1, last, randflake_migrate.judgments(v.rel, v.name, v.converts))
     FROM randflake_migrate.part AS v
     WHERE v.move = $1 AND NOT back AND v.is_key = keys AND v.old_type = 'int8'::regtype
         AND CASE WHEN v.converts THEN v.was_same AND v.type <> v.old_type ELSE v.is_key END;

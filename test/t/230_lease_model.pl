@@ -99,7 +99,7 @@ CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
     DELETE FROM randflake_lease_hold;
     DELETE FROM randflake_lease_role;
     SELECT setval('randflake_lease_takeover',
-                  least(randflake_lease_clock(NULL), randflake_lease_horizon(NULL)) << 31
+                  least(randflake_lease_clock(NULL), randflake_lease_limit(NULL)) << 31
                   | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false);
 $$;
 
@@ -292,7 +292,7 @@ my @changes = (
     [ 'acquire', "            randflake_lease_acquire.secrets)\n", "            NULL)\n" ],
     [ 'open_pool', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', \3 ],
     [ 'require_time', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', \66 ],
-    [ 'require_time', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', \6 ],
+    [ 'require_time', 'now >= @extschema@.randflake_lease_limit(own)', 'now > @extschema@.randflake_lease_limit(own)', \6 ],
     [ 'require_share', 'counted.minute <> now / 60', 'false', \11, 'true' ],
     [ 'require_share', 'counted.grants >= pool.max_grants_per_role', 'counted.grants > pool.max_grants_per_role' ],
     [ 'require_share', 'SET minute = now / 60, grants', 'SET grants' ],
@@ -308,7 +308,7 @@ my @changes = (
     [ 'find', 'NOT chosen && static_nodes', 'true' ],
     [ 'require_time', 'now < pool.high_water', 'false', \3, 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
-    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,', \2 ],
+    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_limit(own),', 'pool.max_duration), 9223372036854775807,', \2 ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1),', 'int8range(lease_start, lease_end),' ],
     [ 'acquire', 'AS found;', 'AS found; first_node_id := upper(pool.nodes);' ],
 
@@ -330,7 +330,7 @@ my @changes = (
     [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
     [ 'renew', 'upper(lease.span), now', 'now' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration', 'now + pool.max_duration' ],
-    [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);', \110 ],
+    [ 'renew', ', @extschema@.randflake_lease_limit(own));', ', 9223372036854775807);', \110 ],
     [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
     [ 'renew', ', renewed_at = clock_timestamp()', '', \70 ],
     [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'}, \1, q{upper(lease.span) - 1, 'cannot_connect_now'}, \30,
@@ -423,7 +423,7 @@ my @changes = (
     [ 'taken_over', '@extschema@.randflake_lease_noted_here(own, identity, noted)', 'true', 'false' ],
     [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_started(own),', 'greatest(0,' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))', 'max(granted_at)', 'max(renewed_at)' ],
-    [ 'taken_over', 'randflake_lease_horizon(own)) << 31', 'randflake_lease_horizon(own) * 2) << 31', \110 ],
+    [ 'taken_over', 'randflake_lease_limit(own)) << 31', 'randflake_lease_limit(own) * 2) << 31', \110 ],
     [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
 
     [ 'stops_at', 'SELECT min(', 'SELECT max(' ],

@@ -356,7 +356,7 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 
 my @changes = (
     # An entry has a function, a piece of its code, a replacement, a check, and the correct result.
-    [ 'find_slot', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
+    [ 'find_cell', 'c.class = cell AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],
     [ 'take', 'chosen AND upper(l.span) <= now FOR UPDATE', 'chosen FOR UPDATE', sub { map { history(0, $_ / 100) } 1 .. 3 } ],
@@ -364,9 +364,9 @@ my @changes = (
     [ 'take', 'DELETE FROM public.randflake_lease l WHERE l.ctid = ANY (places);', '', sub { history(0, 0.01) } ],
     [ 'take', 'WHERE l.nodes && chosen AND l.nodes <@ chosen AND', 'WHERE l.nodes && chosen AND', sub { history(0, 0.01) } ],
     [ 'take', 'l.ctid <> ALL (places || wider)', 'false', \&beside ],
-    [ 'find_slot', 'LIMIT 1 FOR UPDATE SKIP LOCKED', 'LIMIT 1', \&beside ],
-    [ 'look', '(l.span && int8range(now, NULL) OR', '(true OR', \&opened, $opened ],
-    [ 'look', 'IF chunk.size = 64 AND', 'IF false AND', \&opened, $opened ],
+    [ 'find_cell', 'LIMIT 1 FOR UPDATE SKIP LOCKED', 'LIMIT 1', \&beside ],
+    [ 'scan', '(l.span && int8range(now, NULL) OR', '(true OR', \&opened, $opened ],
+    [ 'scan', 'IF chunk.size = 64 AND', 'IF false AND', \&opened, $opened ],
     [ 'collect', 'node_ids > most', 'true', \&opened, $opened ],
     [ 'chunks', 'upper(pool) - 1), size)', 'upper(pool) - 2), size)', \&whole, '{[37,100),[110,1237)}' ]);
 for my $change (@changes) {

@@ -1,11 +1,11 @@
 # Publishes a database with a coordinator: all of its tables, and with the publication that
-# docs/environments.md shows. Both servers are coordinators, and neither may stop, or get rows of
+# docs/staging.md shows. Both servers are coordinators, and neither may stop, or get rows of
 # the other server.
 
 use Docs;
 use Randflake;
 
-read_document('docs/environments.md', 'test/t/246_lease_publications.pl');
+read_document('docs/staging.md', 'test/t/246_lease_publications.pl');
 my ($from, $to) = map { PostgreSQL::Test::Cluster->new($_) } qw(publisher subscriber);
 my $acquire = q{SELECT lease_id FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000001', 1, 3600, repeat('a', 16))};
 my $announce = q{SELECT randflake_lease_announce('x', '00000000-0000-0000-0000-000000000001', 'x', 1, 1, repeat('a', 16), true)};

@@ -9,7 +9,7 @@ read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-python.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-java-go.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
-read_document('docs/environments.md', 'test/t/320_drivers.pl');
+read_document('docs/staging.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
 $node->safe_psql('postgres', 'CREATE DATABASE serial');

@@ -58,7 +58,7 @@ my %may = ((map { $_ => \@everybody }
         q{randflake_lease_remove_secret('0123456789abcdef')}, 'randflake_lease_untouched(NULL, NULL)',
         'randflake_lease_release(1, gen_random_uuid(), 1)', 'randflake_lease_purge()', 'randflake_lease_configure()',
         'randflake_lease_lock_pool(NULL)', 'randflake_lease_share_pool(NULL)', 'randflake_lease_find(NULL, 1, 1, NULL, 1)', 'randflake_lease_clock(NULL)', 'randflake_lease_identity(NULL)',
-        'randflake_lease_horizon(NULL)', 'randflake_lease_static_nodes(NULL)',
+        'randflake_lease_limit(NULL)', 'randflake_lease_static_nodes(NULL)',
         'randflake_coordinator_static_nodes(NULL)', 'randflake_coordinator_identity(NULL)'));
 for my $call (sort keys %may) {
     my %allowed = map { $_ => 1 } @{ $may{$call} };

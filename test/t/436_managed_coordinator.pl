@@ -51,7 +51,7 @@ FROM (SELECT nspname, oid, nspacl FROM pg_namespace UNION ALL SELECT relname, re
       UNION ALL SELECT typname, typnamespace, coalesce(typacl, acldefault('T', typowner)) FROM pg_type WHERE typtype = 'e') AS objects (object, namespace, acl), aclexplode(acl)
 WHERE namespace = '$schema'::regnamespace
 SQL
-is($first->safe_psql('hour', "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname !~ '_(epoch|horizon)\$' AND NOT coalesce(proconfig, '{}') OPERATOR(pg_catalog.\@>) '{\"search_path=pg_catalog, pg_temp\"}'"), 0, '  each function has its path');
+is($first->safe_psql('hour', "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname !~ '_(epoch|limit)\$' AND NOT coalesce(proconfig, '{}') OPERATOR(pg_catalog.\@>) '{\"search_path=pg_catalog, pg_temp\"}'"), 0, '  each function has its path');
 $first->poll_query_until('hour', "SELECT state = 'open' FROM $schema.randflake_pool") or give_up('it does not open');
 my $lease = $first->safe_psql('hour', "CREATE TEMP TABLE randflake_lease_pool (closed boolean); SET search_path = pg_temp, overloads; $acquire", @as_server);
 sub is_renewed {

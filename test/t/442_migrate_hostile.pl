@@ -115,9 +115,9 @@ sub unharmed {
     is(sql(q{SELECT DISTINCT place, name FROM lows.witness WHERE name <> 'mallory'}), '', '  her code ran as no other role');
     my %seen = map { $_ => 1 } split /\n/, sql('SELECT DISTINCT place FROM lows.witness');
     is(join(' ', grep { !$seen{$_} } @places), '', '  and it did run');
-    is(sql(qq{SELECT count(*) FROM pg_proc WHERE pronamespace = '$tool'::regnamespace AND prosecdef AND proowner <> 'mallory'::regrole AND proname <> 'look'}), 0,
+    is(sql(qq{SELECT count(*) FROM pg_proc WHERE pronamespace = '$tool'::regnamespace AND prosecdef AND proowner <> 'mallory'::regrole AND proname <> 'judge'}), 0,
         '  functions that run as their owner are hers');
-    is(sql("SELECT bool_or(has_function_privilege('mallory', oid, 'EXECUTE')) FROM pg_proc WHERE proname IN ('look', 'randflake_decode', 'randflake53_decode')"), 'f',
+    is(sql("SELECT bool_or(has_function_privilege('mallory', oid, 'EXECUTE')) FROM pg_proc WHERE proname IN ('judge', 'randflake_decode', 'randflake53_decode')"), 'f',
         '  she can call nothing that tells identifiers from numbers');
 }
 

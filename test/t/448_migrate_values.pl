@@ -118,7 +118,7 @@ for my $holds ('identifiers', 'masks') {
     sql($sample);
     like($error, $holds eq 'masks' ? qr/holds numbers that are no identifiers/ : qr/^$/, '  and the move looks at each');
 }
-is(sql("SELECT bool_or(has_function_privilege('owner', oid, 'EXECUTE')) FROM pg_proc WHERE proname IN ('look', 'randflake_decode')"), 'f',
+is(sql("SELECT bool_or(has_function_privilege('owner', oid, 'EXECUTE')) FROM pg_proc WHERE proname IN ('judge', 'randflake_decode')"), 'f',
     '  the owner can call nothing that tells identifiers from numbers');
 
 # While programs write, they may insert a small number.

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 
 #include "printers.h"
 

@@ -27,7 +27,7 @@ struct DataDirectory {
 
 // A run marker, which outlives its name as long as a server has it open.
 struct Marker {
-    uint64_t mark = 0;
+    uint64_t number = 0;
     int64_t locked_by = -1;  // the server that holds the lock
 };
 using OpenMarker = std::shared_ptr<Marker>;
@@ -51,11 +51,11 @@ public:
     }
     uint64_t boot() const { return boot_; }
 
-    uint64_t Marked(const Origin& origin) const {
+    uint64_t ReadMarker(const Origin& origin) const {
         const auto found = markers_.find(KeyOf(origin));
-        return found == markers_.end() ? 0 : found->second->mark;
+        return found == markers_.end() ? 0 : found->second->number;
     }
-    void Mark(const Origin& origin, uint64_t mark) { Open(origin)->mark = mark; }
+    void SetMarker(const Origin& origin, uint64_t number) { Open(origin)->number = number; }
     void Forget(const Origin& origin) { markers_.erase(KeyOf(origin)); }
     void ForgetAll() { markers_.clear(); }
 

@@ -19,7 +19,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "explorer_replay.h"
 #include "explorer_search.h"
 #include "explorer_state.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "explorer_replay.h"
 
 namespace randflake::explorer {

@@ -101,9 +101,9 @@ const BrokenRule kBrokenRules[] = {
     {"AHoldOffThatRunsWhileTheServerIsAStandby", With(kFleet, kHoldsOffFromTheServersStart)},
     {"AWindowMovedBeforeItsEndIsWritten", With(kOne, kMovesTheWindowFirst)},
     {"ALeaseOpenedBelowAWrittenEnd", With(kOne, kOpensLeasesAnywhere)},
-    {"AStartBelowTheEndOfALeaseThatWasUsed", With(kOne, kAnnouncesNoLeases)},
-    {"AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced",
-     With(kOne, kTakesBackWhatAFormerWindowAnnounced)},
+    {"AStartBelowTheEndOfALeaseThatWasUsed", With(kOne, kRecordsNoLeases)},
+    {"AnUnusedWindowThatTakesBackWhatAFormerOneRecorded",
+     With(kOne, kTakesBackWhatAFormerWindowRecorded)},
 
     {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook", With(kFleet, kOpensWithoutTheLook)},
 
@@ -165,7 +165,7 @@ const BrokenRule kBrokenRules[] = {
     {"TheOpenLeaseExtendedByARenewalOfTheNext", {.mutant = kExtendsAnotherLease}},
     {"ALastSecondTakenForAnEnd", {.mutant = kTakesRenewalsForLonger}},
     {"ARenewalThatIsTakenToAnyEnd", {.mutant = kTakesAnyRenewal}},
-    {"AWindowThatEndsLaterThanTheClockAllows", {.mutant = kAnnouncesAnyEnd}},
+    {"AWindowThatEndsLaterThanTheClockAllows", {.mutant = kRecordsAnyEnd}},
     {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.mutant = kOpensTooEarly}},
 
     {"StoreForCompareAndSwap", {.mutant = kPlainStore}},

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "printers.h"
 
 namespace randflake {

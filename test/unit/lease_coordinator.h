@@ -184,7 +184,7 @@ public:
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
         takeover_identity_ = identity;
-        takeover_ = std::min(now, Horizon());
+        takeover_ = std::min(now, CalendarEnd());
         taken_over_ = false;
     }
 
@@ -232,7 +232,7 @@ public:
             return Refuse(Refusal::kClosed);
         if (Agreed(chain, chain_) == 0)
             return RefuseSecrets(Refusal::kState);
-        if (now <= kEpoch || now >= Horizon())
+        if (now <= kEpoch || now >= CalendarEnd())
             return Refuse(Refusal::kClock);
         const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
         if (now >= stops_at)
@@ -256,7 +256,7 @@ public:
         if (first < 0)
             return Refuse(Refusal::kLimit);
         const int64_t start = rules_.start_from_mark ? std::max(now, mark) : now;
-        int64_t end = std::min(start + duration, Horizon());
+        int64_t end = std::min(start + duration, CalendarEnd());
         if (rules_.longest_lease)
             end = std::min(end, now + pool_.max_duration);
         end = std::min(end, stops_at);
@@ -276,7 +276,8 @@ public:
                                  const Incarnation& incarnation, int64_t expected_end,
                                  int64_t duration, const SecretRecords& chain, int64_t role) {
         refusal_ = Refusal::kNone;
-        if (duration < 1 || !IsChain(chain) || expected_end < kEpoch || expected_end >= kSqlHorizon)
+        if (duration < 1 || !IsChain(chain) || expected_end < kEpoch ||
+            expected_end >= kSqlCalendarEnd)
             return Refuse(Refusal::kArgument);
         const int64_t mark = SharePool(identity, now);
         if (pool_.closed)
@@ -290,8 +291,8 @@ public:
             return Refuse(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
-                ? std::min(now + pool_.max_duration + pool_.max_clock_skew, Horizon())
-                : Horizon();
+                ? std::min(now + pool_.max_duration + pool_.max_clock_skew, CalendarEnd())
+                : CalendarEnd();
         if (std::max(expected_end + 1, lease->end) > latest)
             return Refuse(Refusal::kState);
         const int64_t margin = rules_.renew_margin ? pool_.max_clock_skew : 0;
@@ -434,7 +435,7 @@ public:
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
-        if (!fingerprint || from <= kEpoch || from >= kSqlHorizon)
+        if (!fingerprint || from <= kEpoch || from >= kSqlCalendarEnd)
             return Refused(Refusal::kArgument);
         LockPool(identity, now);
         if (chain_.count == 0)
@@ -502,14 +503,14 @@ public:
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
     }
-    int64_t Horizon() const { return ToUnix(SecondsEnd(layout_)).count; }
+    int64_t CalendarEnd() const { return ToUnix(SecondsEnd(layout_)).count; }
 
 private:
     static constexpr uint64_t kNone = 0;
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
     static constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
     // The SQL functions use this limit, even if the simulation uses a smaller layout.
-    static constexpr int64_t kSqlHorizon = ToUnix(kNoSecond).count;
+    static constexpr int64_t kSqlCalendarEnd = ToUnix(kNoSecond).count;
 
     std::nullopt_t Refuse(Refusal refusal, bool about_secrets = false) {
         refusal_ = refusal;
@@ -568,7 +569,7 @@ private:
             int64_t since = std::max(now, started_);
             for (const Lease& lease : leases_)
                 since = std::max({since, lease.granted_at, lease.renewed_at});
-            takeover_ = std::min(since, Horizon());
+            takeover_ = std::min(since, CalendarEnd());
             takeover_identity_ = identity;
             taken_over_ = true;
         }

@@ -202,7 +202,7 @@ TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) 
     EXPECT_EQ(holder.Extended(Window{3700, 3788}, LatestEnd({3790}, kMinute)),
               (Window{3700, 3790}));
     EXPECT_EQ(holder.Extended(Window{3700, 3790}, LatestEnd({100}, kMinute)), (Window{3700, 3790}))
-        << "what was announced stays";
+        << "what was recorded stays";
 }
 
 TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {

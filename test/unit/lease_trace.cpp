@@ -205,8 +205,8 @@ private:
 
     void MoveClock() {
         if (random_.OneIn(40 * trouble_))
-            now_ = Pick({0, kEpoch, model_.Horizon() - 10, model_.Horizon(), kFarOff});
-        else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
+            now_ = Pick({0, kEpoch, model_.CalendarEnd() - 10, model_.CalendarEnd(), kFarOff});
+        else if (now_ < Usual() / 2 || now_ >= model_.CalendarEnd() - 20 ? random_.OneIn(8) : false)
             now_ = Usual() + random_.Between(0, 100);
         else if (model_.high_water() > now_ && random_.OneIn(8))
             now_ = model_.high_water() - random_.Between(0, model_.pool().max_clock_skew + 1);
@@ -502,7 +502,7 @@ private:
         if (random_.OneIn(2))
             from = model_.EarliestOfSecret(now_) + random_.Between(0, 5);
         if (random_.OneIn(20))
-            from = Pick({kEpoch, kEpoch + 1, model_.Horizon() - 1, model_.Horizon()});
+            from = Pick({kEpoch, kEpoch + 1, model_.CalendarEnd() - 1, model_.CalendarEnd()});
         if (known.count > 0 && random_.OneIn(8)) {
             const SecretRecord& record = known.records[random_.Between(0, known.count - 1)];
             fingerprint = record.fingerprint;

@@ -36,9 +36,9 @@ enum class Mutant : uint8_t {
     kProvesByTheFirstRange,
 
     kMovesTheWindowFirst,  // the write arrives after the window has moved
-    kAnnouncesNoLeases,
+    kRecordsNoLeases,
     kForgetsAddedSecrets,
-    kTakesBackWhatAFormerWindowAnnounced,
+    kTakesBackWhatAFormerWindowRecorded,
 
     kOpensLeasesAnywhere,
     kTakesUnclearGrants,
@@ -48,7 +48,7 @@ enum class Mutant : uint8_t {
     kExtendsAnotherLease,
     kTakesRenewalsForLonger,
     kTakesAnyRenewal,
-    kAnnouncesAnyEnd,
+    kRecordsAnyEnd,
     kOpensTooEarly,
     kHearsOldAnswers,
 
@@ -137,7 +137,7 @@ public:
     }
 
 private:
-    Second Latest(Second latest) const { return mutant == kAnnouncesAnyEnd ? kNoSecond : latest; }
+    Second Latest(Second latest) const { return mutant == kRecordsAnyEnd ? kNoSecond : latest; }
 
     static constexpr LeaseTerms kAnyTerms{1000, 0};
 };
@@ -182,11 +182,11 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
                 weakened.stop.nodes = {0, UINT32_MAX};
             break;
         case kIgnoresOtherRuns:
-            other.marked = weakened.write.mark;
+            other.marker = weakened.write.number;
             break;
         case kTakesCopiesForTheOriginal:
             other.origin = weakened.origin;
-            other.marked = weakened.write.mark;
+            other.marker = weakened.write.number;
             break;
         case kIgnoresTheTimeSinceTheStop:
             weakened.stop.uptime_ms = other.uptime_ms;
@@ -207,7 +207,7 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
             [[fallthrough]];
         case kResumesInCopies:
             start.origin = found.origin;
-            start.marked = found.write.mark;
+            start.marker = found.write.number;
             break;
         case kResumesNothing:
             return false;
@@ -215,8 +215,8 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
             start.machine_boot[0] = 0;
             break;
         case kComparesRunsOnly:
-            if (start.marked - found.write.mark + 1000 < 2000)
-                start.marked = found.write.mark;
+            if (start.marker - found.write.number + 1000 < 2000)
+                start.marker = found.write.number;
             break;
         case kResumesOtherNodeCounts:
             if (lease.id != 0 && start.leased_nodes != 0)

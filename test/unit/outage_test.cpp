@@ -146,10 +146,10 @@ struct Bound {
 
 // If the lease worker or a session is killed, the postmaster ends all sessions.
 const Bound kBounds[] = {
-    {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
+    {"session or worker killed", kSessionCrash, kPresent, 1, 0, 1000, kRecordsAnyEnd},
     {"  coordinator away", kSessionCrash, kAway, 1, 0, 1000, kResumesNothing},
     {"  coordinator hangs", kSessionCrash, kHangs, 1, 0, 1000, kResumesNothing},
-    {"postmaster killed", kServerCrash, kPresent, 1, 0, 1000, kAnnouncesAnyEnd},
+    {"postmaster killed", kServerCrash, kPresent, 1, 0, 1000, kRecordsAnyEnd},
     {"  coordinator away", kServerCrash, kAway, 1, 0, 1000, kResumesInOnePostmasterOnly},
     {"  ten times, bounds used up", kServerCrash, kFull, 10, 0, 1000, kResumesOnce},
     {"  after three idle leases", kServerCrash, kAway, 1, 60000, 1000, kWritesNoRenewals},

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "core/identifier/layout.h"
 
 namespace randflake {

@@ -1,5 +1,5 @@
 // Simulates a server: a data directory, shared memory, and processes that run the shipped code
-// (core/server/server.h, core/generation/generator.h) in fibers. A process pauses before each
+// (core/server/server.h, core/generator/generator.h) in fibers. A process pauses before each
 // access to the slots or the window, each lock and each disk write. Meanwhile other processes run,
 // and the server may crash or be copied. Environment calls may fail or hang.
 //
@@ -208,7 +208,7 @@ public:
     // Returns whether the server may change to another range of its node ids.
     bool may_leave() const { return running_ && has_opened() && settings_.ranges > 1; }
     Second floor() const { return memory_.state.floor; }
-    // Returns the second after the last one that the server may have announced or leased.
+    // Returns the second after the last one that the server may have recorded or leased.
     Second LastEnd() const {
         return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
                         memory_.holder.LastEnd());
@@ -404,12 +404,12 @@ public:
             *error = identity_made ? StateError::kMissing : StateError::kLost;
         else
             *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
-        if (*error == StateError::kNone && state->write.mark == 0)
+        if (*error == StateError::kNone && state->write.number == 0)
             *error = StateError::kMissing;
         found_skew_ms_ = *error == StateError::kNone ? directory_.largest_skew_ms : 0;
         return !Fails();
     }
-    bool LookAtState(WindowState* state, StateError* error) {
+    bool PeekAtState(WindowState* state, StateError* error) {
         Step();
         MayNotComeBack();
         *error = directory_.window ? DecodeWindowState(directory_.window->data(),
@@ -420,7 +420,7 @@ public:
     bool WriteState(const WindowState& state) {
         Step();
         MayNotComeBack();
-        if (mutant_ == kAnnouncesNoLeases && settings_.leases)
+        if (mutant_ == kRecordsNoLeases && settings_.leases)
             return true;
         if (mutant_ == kLeavesRangesUnwritten && !settings_.leases &&
             state.ends[0].nodes != settings_.Ranges().first)
@@ -461,31 +461,31 @@ public:
         std::ranges::copy(state.leases, written_);
         return !fails;
     }
-    uint64_t Marked(const Origin& origin) const {
-        return !settings_.leases || mutant_ == kResumesWithoutTheLock ? machine_->Marked(origin)
-               : machine_->HasName(held_)                             ? held_->mark
+    uint64_t ReadMarker(const Origin& origin) const {
+        return !settings_.leases || mutant_ == kResumesWithoutTheLock ? machine_->ReadMarker(origin)
+               : machine_->HasName(held_)                             ? held_->number
                                                                       : 0;
     }
-    bool Mark(const Origin& origin, uint64_t* mark) {
+    bool SetMarker(const Origin& origin, uint64_t* number) {
         Step();
         MayNotComeBack();
         if (settings_.leases && held_ == nullptr && mutant_ != kMarksWithoutTheLock) {
-            *mark = 0;
+            *number = 0;
             return true;
         }
-        const uint64_t former = std::exchange(former_mark_, *mark);
+        const uint64_t former = std::exchange(former_number_, *number);
         if (Fails()) {
             if (Fails())
                 return false;
-            *mark = 0;
+            *number = 0;
         }
-        const uint64_t marks = *mark != 0 && mutant_ == kMarksTheWriteBefore ? former : *mark;
+        const uint64_t marks = *number != 0 && mutant_ == kMarksTheWriteBefore ? former : *number;
         if (held_ != nullptr)
-            held_->mark = marks;
-        else if (*mark == 0)
+            held_->number = marks;
+        else if (*number == 0)
             machine_->Forget(origin);
         else
-            machine_->Mark(origin, marks);
+            machine_->SetMarker(origin, marks);
         Lose(written_, Refused::kOther);
         return true;
     }
@@ -557,7 +557,7 @@ public:
     void TakeBack(WindowState* state, Second end) {
         if (mutant_ == kForgetsWhereARangeWasLeft)
             memory_.earliest[memory_.range] = {};
-        if (mutant_ == kTakesBackWhatAFormerWindowAnnounced)
+        if (mutant_ == kTakesBackWhatAFormerWindowRecorded)
             state->end_before = {};
         state->TakeBack(mutant_ == kGivesAllBack ? Second{} : end);
     }
@@ -729,7 +729,7 @@ private:
                          &postmaster_);
         memory_.holder.mutant = mutant_;
         resumed_by_ = nullptr;
-        former_mark_ = 0;
+        former_number_ = 0;
         std::fill(follows_.begin(), follows_.end(), Second{});
         skips_hold_off_ = false;
         problem_ = WindowProblem::kNone;
@@ -1142,14 +1142,14 @@ private:
         if (found.secrets.count == 0 ||
             CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone)
             return Refused::kLostRing;
-        if (start.marked != 0 && start.marked != write.mark && start.marked != write.follows)
+        if (start.marker != 0 && start.marker != write.number && start.marker != write.follows)
             return Refused::kLostWrite;
         if (write.postmaster == start.postmaster)
             return Refused::kOther;
         if (machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0))
             return Refused::kLostBoot;
         return held_ == nullptr    ? Refused::kLostLock
-               : start.marked == 0 ? Refused::kLostMarker
+               : start.marker == 0 ? Refused::kLostMarker
                                    : Refused::kOther;
     }
     void Resumed(const Lease& lease) {
@@ -1364,7 +1364,7 @@ private:
     LeaseReply::Kind heard_{};  // a reply that the ledger does not know yet
     Lease known_{};
     uint64_t requests_ = 0;
-    uint64_t former_mark_ = 0;
+    uint64_t former_number_ = 0;
     bool failed_write_ = false;            // others could see the write
     Lease written_[kMaxLeases]{};          // the leases in the last write
     const Process* resumed_by_ = nullptr;  // resumed leases since the start

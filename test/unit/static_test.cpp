@@ -23,7 +23,7 @@ struct UnlockedArchetype {
     Ms SkewMs() { return 0; }
     SkewRange Skew() { return {}; }
     bool WriteState(const WindowState&) { return true; }
-    bool Mark(const Origin&, uint64_t*) { return true; }
+    bool SetMarker(const Origin&, uint64_t*) { return true; }
     void LockMarker() {}
     uint64_t RandomRun() { return 1; }
     bool Locked() { return true; }
@@ -49,8 +49,8 @@ struct Archetype : UnlockedArchetype {
     LeaseTerms Terms() { return {}; }
     bool Generates() { return true; }
     bool ReadState(WindowState*, StateError*, Origin*) { return false; }
-    uint64_t Marked(const Origin&) { return 0; }
-    bool LookAtState(WindowState*, StateError*) { return false; }
+    uint64_t ReadMarker(const Origin&) { return 0; }
+    bool PeekAtState(WindowState*, StateError*) { return false; }
     SecretRecords Secrets() { return {}; }
     uint32_t SecretCount() { return 0; }
     void AddSecrets(const SecretList&) {}

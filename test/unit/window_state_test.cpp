@@ -113,7 +113,7 @@ WindowState RandomState(std::mt19937_64* random) {
     state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
     state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
     state.write = Example().write;
-    state.write.mark = (*random)();
+    state.write.number = (*random)();
     if (state.secrets.count > 0)
         state.leases[(*random)() % kMaxLeases] = Example().leases[0];
     state.stop = {{(*random)(), (*random)()},
@@ -236,7 +236,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
 }
 
 void SetEnd(WindowState* state, const NodeRange& nodes, uint32_t end) {
-    state->Announce(nodes, Window{end - 1, end});
+    state->Record(nodes, Window{end - 1, end});
 }
 
 TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
@@ -258,13 +258,13 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                 }
 }
 
-TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
+TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItRecorded) {
     WindowState state{};
     SetEnd(&state, {5, 2}, 100);
     SetEnd(&state, {6, 1}, 200);
     SetEnd(&state, {7, 1}, 300);
-    state.Announce({5, 2}, Window{250, 260});
-    state.Announce({5, 2}, Window{250, 270});
+    state.Record({5, 2}, Window{250, 260});
+    state.Record({5, 2}, Window{250, 270});
     const std::array<uint32_t, 2> cases[] = {{0, 200},   {150, 200}, {200, 200},
                                              {251, 251}, {270, 270}, {999, 270}};
     for (const auto& [end, expected] : cases) {
@@ -280,7 +280,7 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     WindowState read;
     ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
     read.TakeBack({0});
-    EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
+    EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run recorded";
 }
 
 constexpr Origin kOrigin{11, 1, {33, 44, 55}};
@@ -298,7 +298,7 @@ WindowState Found(uint32_t end) {
     state.secrets = kSecret;
     state.skew = kSkew;
     state.stop = {{8, 9}, 500000, kStoppedAtMs, kNodes};
-    state.write.mark = 77;
+    state.write.number = 77;
     SetEnd(&state, {500, 1}, 7);
     SetEnd(&state, kNodes, end);
     return state;
@@ -311,7 +311,7 @@ constexpr Start kQuick{.origin = kOrigin,
                        .boot = {8, 9},
                        .uptime_ms = {500500},
                        .wall_ms = {kStoppedAtMs + 500},
-                       .marked = 77,
+                       .marker = 77,
                        .skew = kSkew};
 
 StartPlan Plan(const WindowState& found, const Start& start = kQuick) {
@@ -413,9 +413,9 @@ TEST(WindowStateEnds, ThoseOfConfiguredRangesAreNeverMerged) {
     constexpr NodeRanges kAll{{100, 4}, kMaxRanges};
     WindowState state{};
     for (uint32_t i = 0; i < kMaxRanges; i++)
-        state.Announce(kAll.At(i), Window{10 + i, 11 + i}, kAll);
+        state.Record(kAll.At(i), Window{10 + i, 11 + i}, kAll);
     for (uint32_t i = 0; i < 40; i++)
-        state.Announce({1000 + 10 * i, 2}, Window{100, 200}, kAll);
+        state.Record({1000 + 10 * i, 2}, Window{100, 200}, kAll);
     for (uint32_t i = 0; i < kMaxRanges; i++)
         EXPECT_EQ(state.EndFor(kAll.At(i)), 11 + i);
     EXPECT_EQ(state.end_count, kMaxWrittenEnds);
@@ -426,7 +426,7 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     WindowState found = Found(900);
     found.floor = {5000};
     Start start = kQuick;
-    start.marked = 0;
+    start.marker = 0;
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
     start.after_crash_restart = true;
     EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
@@ -447,12 +447,12 @@ struct Doubt {
 
 const Doubt kDoubts[] = {
     {"the stop is not recorded", [](auto* f, auto*) { f->stop = Stop{}; }},
-    {"no write is known", [](auto* f, auto* s) { f->write.mark = s->marked = 0; }},
+    {"no write is known", [](auto* f, auto* s) { f->write.number = s->marker = 0; }},
     {"there was another write since: the disk was rolled back",
-     [](auto*, auto* s) { s->marked = 78; }},
+     [](auto*, auto* s) { s->marker = 78; }},
     {"the marker shows the write before",
-     [](auto* f, auto* s) { f->write.follows = s->marked = 76; }},
-    {"none is known: the machine's memory was lost", [](auto*, auto* s) { s->marked = 0; }},
+     [](auto* f, auto* s) { f->write.follows = s->marker = 76; }},
+    {"none is known: the machine's memory was lost", [](auto*, auto* s) { s->marker = 0; }},
     {"another boot", [](auto*, auto* s) { s->boot[0]++; }},
     {"another boot by its second half", [](auto*, auto* s) { s->boot[1]++; }},
     {"the boot is not known",
@@ -585,7 +585,7 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
     WindowState copy = Plan(original, start).state;
     EXPECT_EQ(copy.original, original.configured);
     EXPECT_EQ(copy.configured, start.nodes);
-    copy.Announce(start.nodes, Window{Second{6000}, Second{6003}});
+    copy.Record(start.nodes, Window{Second{6000}, Second{6003}});
     EXPECT_EQ(Plan(copy, start).state.original, original.configured) << "at its next start";
     start.origin.identity.inode ^= 2;
     const NodeRange both = Plan(copy, start).state.original;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/base/assert.h"
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "core/identifier/node_range.h"
 
 namespace randflake {

@@ -169,7 +169,7 @@ static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
 // Reserves numbers, then reads the ring, then calls `use` with both. The server adds a generation
-// before it announces a window for the generation's numbers. So the ring contains the owner of the
+// before it records a window for the generation's numbers. So the ring contains the owner of the
 // numbers. A ring that is read before the reservation may lack the owner.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {

@@ -37,7 +37,7 @@
 #include <type_traits>
 
 #include "core/base/assert.h"
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "core/lease/lease_holder.h"
 #include "core/window/reload_plan.h"
 #include "core/window/resumption.h"
@@ -148,7 +148,7 @@ struct ServerMemory {
     bool loaded;        // the server has read the state on disk; the next fields are valid
     WindowState state;  // the next write starts from this state
     uint64_t run;       // the number of the last attempt to write; see WriteRecord
-    uint64_t marked;    // the marker's value, unless a process outside this server moved it
+    uint64_t marker;    // the marker's value, unless a process outside this server moved it
     bool dirty;         // state.differs_from is not on disk yet
 
     // These are PlanStart's arguments at this start, and two of PlanStart's results.
@@ -190,12 +190,12 @@ struct ReloadResult {
     Second written_end;  // the state's last written end
 };
 
-// A call marked with * may raise an error. The error leaves this code by longjmp and releases the
+// A call with * may raise an error. The error leaves this code by longjmp and releases the
 // lock. So before each such call, ServerMemory is consistent, and no live object has a destructor.
 
 // The postmaster makes no other calls than these.
 template <typename Env>
-concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
+concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* number) {
     typename Env::Decisions;
     { env.memory() } -> std::same_as<ServerMemory<HolderOf<Env>>&>;
     { env.window().load() } -> std::same_as<uint64_t>;
@@ -207,10 +207,11 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     { env.Skew() } -> std::same_as<SkewRange>;
     // * If the write fails, reports this and returns false.
     { env.WriteState(state) } -> std::same_as<bool>;
-    // * Writes *mark to the marker. If the write fails, removes the marker and sets *mark to 0.
+    // * Writes *number to the marker. If the write fails, removes the marker and sets *number to 0.
     // Returns false if the removal fails too. With leased node ids but without the marker's lock,
-    // the environment never touches the marker: Mark sets *mark to 0, and Marked returns 0.
-    { env.Mark(state.origin, mark) } -> std::same_as<bool>;
+    // the environment never touches the marker: SetMarker sets *number to 0, and ReadMarker returns
+    // 0.
+    { env.SetMarker(state.origin, number) } -> std::same_as<bool>;
     // Locks the directory's marker, and creates missing files. Does nothing if this postmaster has
     // the lock, or if processes of another one have it.
     env.LockMarker();
@@ -239,9 +240,9 @@ concept Environment = UnlockedEnvironment<Env> &&
 
     // * If a read fails, ReadState reports the failure and returns false.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
-    { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
+    { env.ReadMarker(*origin) } -> std::same_as<uint64_t>;  // *
     // Reads the state without creating files.
-    { env.LookAtState(read, error) } -> std::same_as<bool>;
+    { env.PeekAtState(read, error) } -> std::same_as<bool>;
 
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
@@ -312,7 +313,7 @@ public:
         // stop or later. So the proof ignores the tolerances that were set earlier in this run.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
-        (void)WriteAndMark(&state);
+        (void)WriteWithMarker(&state);
     }
 
     // --- sessions
@@ -375,7 +376,7 @@ public:
     // identifiers the server may misread. Returns 0 if this is unknown.
     Second DecodeHorizon() {
         env_.Lock();
-        LookUpDecodeHorizon();
+        FindDecodeHorizon();
         const Second second = env_.DecodeHorizon();
         env_.Unlock();
         return second;
@@ -538,11 +539,11 @@ private:
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
-        const auto look_at = [&](const auto& set) {
+        const auto visit = [&](const auto& set) {
             for (uint32_t i = 0; i < set.layout.Slots(Slots()); i++)
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
-        env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
+        env_.WithSlots([&](const auto&... sets) { (visit(sets), ...); });
         return last;
     }
 
@@ -566,7 +567,7 @@ private:
     }
 
     // Creates no state on disk, because a server that does not generate needs none.
-    void LookUpDecodeHorizon() {
+    void FindDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
             return;
@@ -574,7 +575,7 @@ private:
         StateError error = StateError::kNone;
         if (memory().loaded)
             env_.SetDecodeHorizon(HorizonOf(memory().state.differs_from));
-        else if (env_.LookAtState(&found, &error))
+        else if (env_.PeekAtState(&found, &error))
             env_.SetDecodeHorizon(
                 HorizonOf(error == StateError::kNone
                               ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
@@ -583,7 +584,7 @@ private:
 
     void RecordDifference(Second differs_from) {
         RANDFLAKE_ASSERT(env_.Locked() && differs_from < kNoSecond);
-        LookUpDecodeHorizon();
+        FindDecodeHorizon();
         const bool changed = env_.DecodeHorizon() != HorizonOf(differs_from);
         env_.SetDecodeHorizon(HorizonOf(differs_from));
         if (changed)
@@ -708,7 +709,7 @@ private:
         const NodeRange nodes = memory().ranges.At(memory().range);
         const Window next{window.start, end};
         WindowState state = memory().state;
-        state.Announce(nodes, next, memory().ranges);
+        state.Record(nodes, next, memory().ranges);
         if (!Write(state))
             return false;
         Publish(nodes, next);
@@ -805,7 +806,7 @@ private:
         const Window window{now, Earlier(now + kWindowSeconds, SecondsEnd(env_.layout()))};
         RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
         RANDFLAKE_ASSERT(memory().proven || memory().looked);
-        next.Announce(nodes, window, memory().ranges);
+        next.Record(nodes, window, memory().ranges);
         if (!Write(next))
             return false;
         const uint32_t before = memory().range;
@@ -850,7 +851,7 @@ private:
         start.boot[1] = memory().boot[1];
         std::ranges::copy(postmaster.machine_boot, start.machine_boot);
         start.postmaster = postmaster.number;
-        start.marked = env_.Marked(start.origin);
+        start.marker = env_.ReadMarker(start.origin);
         decide().SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery,
                          &start);
         start.now_ms = env_.Present().uptime_ms;
@@ -880,7 +881,7 @@ private:
         memory().range = LastRange(plan.state, memory().ranges);
         TakeTimes(plan);
         memory().run = run;
-        memory().marked = start.marked;
+        memory().marker = start.marker;
         memory().holder.Resume(plan.state.leases);
         memory().loaded = true;
         if (memory().leased)
@@ -915,20 +916,20 @@ private:
 
     // Only this function writes the state. First the state becomes durable, then the marker gets
     // the state's number, and then processes may rely on the state.
-    bool WriteAndMark(WindowState* next) {
+    bool WriteWithMarker(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
         next->write = {++memory().run,
-                       memory().marked,
+                       memory().marker,
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
         std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
-        uint64_t mark = next->write.mark;
-        if (!env_.WriteState(*next) || !env_.Mark(next->origin, &mark))
+        uint64_t number = next->write.number;
+        if (!env_.WriteState(*next) || !env_.SetMarker(next->origin, &number))
             return false;
-        RANDFLAKE_ASSERT(mark == next->write.mark || mark == 0);
-        memory().marked = mark;
+        RANDFLAKE_ASSERT(number == next->write.number || number == 0);
+        memory().marker = number;
         return true;
     }
 
@@ -936,7 +937,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked());
         next.skew = env_.Skew();
         env_.Report({WindowProblem::kWriting, {}, 0});
-        if (!WriteAndMark(&next))
+        if (!WriteWithMarker(&next))
             return BackOff();
         memory().state = next;
         memory().dirty = false;
@@ -950,9 +951,9 @@ private:
         const bool opens = before.closed() || next.start != before.start;
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
-        RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        // `marked` is 0 if the marker could not be written and was removed.
-        RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
+        RANDFLAKE_ASSERT(next.start == memory().state.recorded_start);
+        // `marker` is 0 if the marker could not be written and was removed.
+        RANDFLAKE_ASSERT(memory().marker == memory().state.write.number || memory().marker == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
             env_.Closing(before);
@@ -982,7 +983,7 @@ private:
         WindowState next = memory().state;
         holder.Write(next.leases);
         if (moved)
-            next.Announce(holder.open().nodes, window, memory().ranges);
+            next.Record(holder.open().nodes, window, memory().ranges);
         const bool changed = moved || !std::ranges::equal(next.leases, memory().state.leases);
         if (changed && !Write(next) && (moved || kStrikes))
             return false;

@@ -12,9 +12,9 @@ inline bool Resumes(const WindowState& found, const Start& start, const Lease& l
     RANDFLAKE_ASSERT(start.now_ms >= start.uptime_ms);
     const WriteRecord& write = found.write;
     const bool same_postmaster = write.postmaster != 0 && write.postmaster == start.postmaster;
-    const bool marked = start.marked != 0 && write.mark != 0 &&
-                        (start.marked == write.mark || start.marked == write.follows);
-    const bool last_write = marked || (start.marked == 0 && same_postmaster);
+    const bool agrees = start.marker != 0 && write.number != 0 &&
+                        (start.marker == write.number || start.marker == write.follows);
+    const bool last_write = agrees || (start.marker == 0 && same_postmaster);
     const bool own_run = same_postmaster || (SameBoot(write.boot, start.machine_boot) &&
                                              write.uptime_ms <= start.now_ms);
     return lease.id != 0 && lease.nodes.count == start.leased_nodes && last_write && own_run &&

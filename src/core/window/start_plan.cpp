@@ -21,7 +21,7 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
             static_cast<uint64_t>(to.count) - static_cast<uint64_t>(from.count);
         return to < from || elapsed >= skew.smallest_ms;
     };
-    return found.write.mark != 0 && found.write.mark == start.marked &&
+    return found.write.number != 0 && found.write.number == start.marker &&
            SameBoot(stop.boot, start.boot) && !passed(stop.uptime_ms, start.uptime_ms) &&
            !passed(stop.wall_ms, start.wall_ms) && start.nodes.count > 0 &&
            stop.nodes.Covers(start.nodes);

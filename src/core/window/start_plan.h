@@ -36,10 +36,10 @@ struct Start {
     UptimeMs uptime_ms;  // the moment from which the hold-off counts; see SetTime
     WallMs wall_ms;
 
-    // The mark of the last write in this boot; 0 if unknown. With leased node ids, it is known only
-    // under the marker's lock, so no process of another run of this directory, its hard-linked
+    // The number of the last write in this boot; 0 if unknown. With leased node ids, it is known
+    // only under the marker's lock, so no process of another run of this directory, its hard-linked
     // copies and its snapshots lives.
-    uint64_t marked;
+    uint64_t marker;
     SkewRange skew;  // tolerated difference of clocks, from the start of the server on
 
     uint64_t postmaster = 0;        // as in WriteRecord

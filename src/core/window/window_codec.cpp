@@ -107,7 +107,7 @@ void VisitFields(Visitor* visitor, State& state) {
         visitor->Half(nodes->first);
         visitor->Half(nodes->count);
     }
-    visitor->Word(state.write.mark);
+    visitor->Word(state.write.number);
     visitor->Word(state.write.follows);
     visitor->Word(state.write.postmaster);
     visitor->Word(state.write.boot[0]);

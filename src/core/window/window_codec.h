@@ -34,8 +34,8 @@ const char* StateErrorText(StateError error) noexcept;
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// The marker of a directory (pg/window/run_marker.h) contains the `mark` of the last write, in the
-// machine's byte order. ParseRunMarker returns 0 for a malformed marker.
+// The marker of a directory (pg/window/run_marker.h) contains the `number` of the last write, in
+// the machine's byte order. ParseRunMarker returns 0 for a malformed marker.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 

@@ -56,28 +56,28 @@ void WindowState::UsedByOthers(const NodeRange& nodes, Second end,
     RANDFLAKE_ASSERT(EndFor(nodes) >= end);
 }
 
-void WindowState::Announce(const NodeRange& nodes, const Window& window,
-                           const NodeRanges& configured) noexcept {
+void WindowState::Record(const NodeRange& nodes, const Window& window,
+                         const NodeRanges& configured) noexcept {
     const Second before = EndFor(nodes);
-    if (announced_start != window.start || ends[0].nodes != nodes) {
+    if (recorded_start != window.start || ends[0].nodes != nodes) {
         RANDFLAKE_ASSERT(window.start >= before);
-        announced_start = window.start;
+        recorded_start = window.start;
         end_before = before;
     }
     RANDFLAKE_ASSERT(window.start < window.end && window.end <= kNoSecond);
-    const WrittenEnd announced{nodes, std::max(window.end, before)};
+    const WrittenEnd recorded{nodes, std::max(window.end, before)};
     for (uint32_t at = PlaceOf(nodes, configured); at > 0; at--)
         ends[at] = ends[at - 1];
-    ends[0] = announced;
+    ends[0] = recorded;
     RANDFLAKE_ASSERT(EndFor(nodes) >= before && EndFor(nodes) >= window.end);
 }
 
 void WindowState::TakeBack(Second end) noexcept {
-    if (announced_start == Second{0})
+    if (recorded_start == Second{0})
         return;
     RANDFLAKE_ASSERT(end_count >= 1);
     ends[0].end = std::min(ends[0].end, std::max(end, end_before));
-    announced_start = {0};
+    recorded_start = {0};
     RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
 }
 

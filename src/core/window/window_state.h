@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "core/base/assert.h"
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "core/identifier/node_range.h"
 #include "core/lease/lease.h"
 #include "core/secret/secret_records.h"
@@ -28,7 +28,7 @@ namespace randflake {
 
 struct WrittenEnd {
     NodeRange nodes;
-    Second end;  // the first second not announced
+    Second end;  // the first second not recorded
 
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
@@ -82,11 +82,11 @@ struct Stop {
 
 // Describes one attempt to write the state. A run lasts as long as its shared memory. The number of
 // the run's first attempt is random, and each further attempt has the next number. Failed attempts
-// count, because their state may appear on disk later. The server writes `mark` to the marker after
-// the state is durable and before anything relies on it. While the marker contains `mark` or
-// `follows`, no process relies on a state later than this one.
+// count, because their state may appear on disk later. The server writes `number` to the marker
+// after the state is durable and before anything relies on it. While the marker contains `number`
+// or `follows`, no process relies on a state later than this one.
 struct WriteRecord {
-    uint64_t mark;     // this attempt's number; 0 if there is none
+    uint64_t number;   // this attempt's number; 0 if there is none
     uint64_t follows;  // the marker's former value; 0 if there is none
 
     uint64_t postmaster;  // the random number of this run's postmaster
@@ -135,21 +135,21 @@ struct WindowState {
     // Sets ends[0] to the window's end. The caller writes the state before it opens these node ids'
     // window or moves the window's end. A new window must not begin before a written end of its
     // node ids. `configured` contains the server's configured ranges. Their ends never merge.
-    void Announce(const NodeRange& nodes, const Window& window,
-                  const NodeRanges& configured = {}) noexcept;
+    void Record(const NodeRange& nodes, const Window& window,
+                const NodeRanges& configured = {}) noexcept;
 
     // Records that other servers may have used these node ids before `end`.
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
-    // Lowers the end of the last announced window to `end`, but not below `end_before`. Only this
+    // Lowers the end of the last recorded window to `end`, but not below `end_before`. Only this
     // function lowers an end. The window must be sealed, and the server must have used no number of
     // the window from `end` on. If `end` is 0, the server has used no number of the window.
     void TakeBack(Second end) noexcept;
 
-    // These fields describe the last announced window, whose end is ends[0]. They exist only in
+    // These fields describe the last recorded window, whose end is ends[0]. They exist only in
     // memory, so TakeBack has no effect on a state read from disk.
-    Second announced_start{};  // 0 after TakeBack, or without an announced window
-    Second end_before{};       // the written end of its node ids when the window opened
+    Second recorded_start{};  // 0 after TakeBack, or without a recorded window
+    Second end_before{};      // the written end of its node ids when the window opened
 
     // Returns the index of these node ids in `ends`. Makes room for them if they are new.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;

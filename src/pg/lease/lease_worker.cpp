@@ -93,7 +93,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
 }
 
 // Clears the problem kClocks if the clock no longer prevents the use of the lease.
-static void look_at_clock() {
+static void watch_clock() {
     const Lease held = leases().newest();
     const Second now = wall_clock_second();
     if (held.id != 0 && now >= held.start && now < held.end && !lease_clock_wrong(lease_report()))
@@ -286,7 +286,7 @@ void randflake_lease_main(Datum) {
         Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
         if (clocks_differ) {
-            look_at_clock();
+            watch_clock();
             sleep = Min(sleep, kClockInterval);
         }
         worker_sleep(static_cast<long>(Max(sleep.count, 1)), wait_event(kLeaseWaitEvent));

@@ -3,7 +3,7 @@
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 #include "pg/identifier/vector_path.h"
 #include "pg/lease/lease_report.h"
 #include "pg/secret/secret.h"

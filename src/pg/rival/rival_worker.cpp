@@ -1,4 +1,4 @@
-// Runs the rival worker. When the server is not in recovery, the worker looks twice a minute for
+// Runs the rival worker. When the server is not in recovery, the worker searches twice a minute for
 // other running servers that use this server's static node ids, and reports them. The worker asks
 // the coordinator in "randflake.registry", to which other servers announce their node ids. It also
 // asks the server in "primary_conninfo", which may be a former primary, or a standby that was

@@ -10,7 +10,7 @@ using randflake::Second;
 Second secrets_read_decode_horizon() {
     const Second second = server.DecodeHorizon();
     if (second == Second{0})
-        raise_file_failure(server_look_failure,
+        raise_file_failure(server_peek_failure,
                            "It says whether this server lacks a secret that is in use.",
                            "Let the server's user read it, or move it away.");
     return second;

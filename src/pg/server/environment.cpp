@@ -32,20 +32,21 @@ bool Environment::ReadState(WindowState* state, StateError* error, Origin* origi
     return done(window_file_read(state, error, &origin->identity));
 }
 
-FileFailure server_look_failure;
+FileFailure server_peek_failure;
 
-bool Environment::LookAtState(WindowState* state, StateError* error) {
-    server_look_failure = window_file_look(state, error);
-    return server_look_failure.error == 0;
+bool Environment::PeekAtState(WindowState* state, StateError* error) {
+    server_peek_failure = window_file_peek(state, error);
+    return server_peek_failure.error == 0;
 }
 bool Environment::WriteState(const WindowState& state) {
     return done(window_file_write(state));
 }
-uint64 Environment::Marked(const Origin& origin) {
+uint64 Environment::ReadMarker(const Origin& origin) {
     return memory().leased ? held_marker_read(origin) : run_marker_read(origin);
 }
-bool Environment::Mark(const Origin& origin, uint64* mark) {
-    return done(memory().leased ? held_marker_write(origin, mark) : run_marker_write(origin, mark));
+bool Environment::SetMarker(const Origin& origin, uint64* number) {
+    return done(memory().leased ? held_marker_write(origin, number)
+                                : run_marker_write(origin, number));
 }
 uint64 Environment::RandomRun() {
     uint64 run;
@@ -97,8 +98,8 @@ struct PostmasterEnvironment : ServerEnvironment {
         return failure.error == 0;
     }
     static bool WriteState(const WindowState& state) { return Logged(window_file_write(state)); }
-    static bool Mark(const Origin& origin, uint64* mark) {
-        return Logged(run_marker_write(origin, mark));
+    static bool SetMarker(const Origin& origin, uint64* number) {
+        return Logged(run_marker_write(origin, number));
     }
     static void LockMarker() {
         Origin origin{GetSystemIdentifier(), 0, {}};

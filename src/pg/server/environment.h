@@ -65,10 +65,10 @@ struct ServerEnvironment {
 
     static bool ReadState(randflake::WindowState* state, randflake::StateError* error,
                           randflake::Origin* origin);
-    static bool LookAtState(randflake::WindowState* state, randflake::StateError* error);
+    static bool PeekAtState(randflake::WindowState* state, randflake::StateError* error);
     static bool WriteState(const randflake::WindowState& state);
-    static uint64 Marked(const randflake::Origin& origin);
-    static bool Mark(const randflake::Origin& origin, uint64* mark);
+    static uint64 ReadMarker(const randflake::Origin& origin);
+    static bool SetMarker(const randflake::Origin& origin, uint64* number);
     static void LockMarker() {}  // only for the postmaster
     static uint64 RandomRun();
 
@@ -100,8 +100,8 @@ extern template class randflake::Server<ServerEnvironment>;
 // Every process except the postmaster uses this.
 extern randflake::Server<ServerEnvironment> server;
 
-// LookAtState stores its failure here. Each process has its own variable.
-extern FileFailure server_look_failure;
+// PeekAtState stores its failure here. Each process has its own variable.
+extern FileFailure server_peek_failure;
 
 // The reason why this postmaster lacks the marker's lock.
 extern FileFailure server_lock_failure;

@@ -227,7 +227,7 @@ bool window_of_copy(TimestampTz* found_at, Origin* original) {
     WindowState found;
     StateError error;
     Origin own{GetSystemIdentifier(), 0, {}};
-    if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
+    if (window_file_peek(&found, &error).error != 0 || error != StateError::kNone)
         return false;
     // Without an identity file, the directory counts as a copy. The next start makes a new file.
     const int failed = window_file_identity(&own.identity).error;

@@ -2,7 +2,7 @@
 // number in a slot's word counts the numbers reserved in its tick. A call that moves the word to
 // another tick adds this count to Slot::finished.
 //
-// All fields are atomic, except slot_count, which never changes. core/generation/generator.h has
+// All fields are atomic, except slot_count, which never changes. core/generator/generator.h has
 // the protocol of words and window. A slot's word outlives the backends that use the slot.
 
 #pragma once
@@ -11,7 +11,7 @@
 
 #include <atomic>
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "pg/identifier/snowflake_layout.h"
 
 using AtomicWord = std::atomic<uint64_t>;

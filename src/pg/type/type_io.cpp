@@ -3,7 +3,7 @@
 #include "core/identifier/id_text.h"
 #include "pg/base/compat.h"
 #include "pg/base/timestamp.h"
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/text.h"
 #include "pg/identifier/vector_path.h"

@@ -399,16 +399,16 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const Known& known = place.decoding ? known_in_history : known_now;
     // This process may not know an entry that was committed after it last read the binding. So the
     // loop reads the tables again before it refuses the use, locks the tables or adds entries.
-    for (int looks = 0;;) {
-        const bool look = known.secrets != records.count;
-        looks += look ? 1 : 0;
+    for (int reads = 0;;) {
+        const bool reading = known.secrets != records.count;
+        reads += reading ? 1 : 0;
         const TypeBinding binding =
-            look ? read_binding(function, records, place.decoding) : known.binding;
+            reading ? read_binding(function, records, place.decoding) : known.binding;
         place.may_bind_first = !binding.any && may_bind_first(function);
         const BindingStep step = PlanBinding(binding, records, use, value, place);
         if (step == BindingStep::kGo)
             return use != TypeUse::kNoValue;
-        if (!look) {
+        if (!reading) {
             forget();
         } else if (step == BindingStep::kLock) {
             LockRelationOid(key_table, ShareRowExclusiveLock);
@@ -417,7 +417,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
             place.former = checks.other_count > 0 || checks.unreadable;
             place.locked = true;
             forget();
-        } else if (step == BindingStep::kAdd && looks < 4) {
+        } else if (step == BindingStep::kAdd && reads < 4) {
             add_entries(function, records, {binding.bound, value.generation + 1});
             forget();
         } else {

@@ -68,7 +68,7 @@ void read_boot_id(uint64 boot[2]) {
         randflake::ParseBootId(text, static_cast<size_t>(length), boot);
 }
 
-static uint64 read_mark(int fd) {
+static uint64 read_number(int fd) {
     uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more byte than valid objects
     const ssize_t length = is_marker(fd) ? pread(fd, bytes, sizeof bytes, 0) : 0;
     return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
@@ -78,9 +78,9 @@ uint64 run_marker_read(const Origin& origin) {
     const int fd = shm_open(marker_name(origin).object(), O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    const uint64 mark = read_mark(fd);
+    const uint64 number = read_number(fd);
     close(fd);
-    return mark;
+    return number;
 }
 
 // Opens the marker for writing, or makes it. Returns -1 and the failure in errno.
@@ -93,18 +93,18 @@ static int open_marker(const MarkerName& name) {
     return -1;
 }
 
-FileFailure run_marker_write(const Origin& origin, uint64* mark) {
-    Assert(*mark != 0);
+FileFailure run_marker_write(const Origin& origin, uint64* number) {
+    Assert(*number != 0);
     const MarkerName name = marker_name(origin);
     const int fd = open_marker(name);
     if (fd >= 0) {
-        const bool written = pwrite(fd, mark, sizeof *mark, 0) == sizeof *mark;
+        const bool written = pwrite(fd, number, sizeof *number, 0) == sizeof *number;
         close(fd);
         if (written)
             return FileFailure{};
     }
     // This run can continue without a marker, but an earlier run's marker must not remain.
-    *mark = 0;
+    *number = 0;
     if (shm_unlink(name.object()) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};
     return file_failed("unlink", name.path);
@@ -157,14 +157,14 @@ static bool holds_marker(const Origin& origin) {
 }
 
 uint64 held_marker_read(const Origin& origin) {
-    return holds_marker(origin) ? read_mark(held) : 0;
+    return holds_marker(origin) ? read_number(held) : 0;
 }
 
-FileFailure held_marker_write(const Origin& origin, uint64* mark) {
-    Assert(*mark != 0);
+FileFailure held_marker_write(const Origin& origin, uint64* number) {
+    Assert(*number != 0);
     const bool holds = holds_marker(origin);
-    if (holds && pwrite(held, mark, sizeof *mark, 0) == sizeof *mark)
+    if (holds && pwrite(held, number, sizeof *number, 0) == sizeof *number)
         return FileFailure{};
-    *mark = 0;
+    *number = 0;
     return !holds || ftruncate(held, 0) == 0 ? FileFailure{} : file_failed("write", held_name.path);
 }

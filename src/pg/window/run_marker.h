@@ -1,4 +1,4 @@
-// Keeps in memory the mark of the state's last write (WriteRecord in core/window/window_state.h).
+// Keeps in memory the number of the state's last write (WriteRecord in core/window/window_state.h).
 
 #pragma once
 
@@ -12,7 +12,7 @@ bool is_own_file(int fd);
 // Reads the machine's boot id (0 if unknown).
 void read_boot_id(uint64 boot[2]);
 
-// Returns the mark; 0 if unknown.
+// Returns the number; 0 if unknown.
 uint64 run_marker_read(const randflake::Origin& origin);
 
 // Makes the marker and locks it for this process and its later children. A server with leased node
@@ -24,10 +24,10 @@ FileFailure run_marker_lock(const randflake::Origin& origin);
 void run_marker_leave();
 
 // Like run_marker_read and run_marker_write, for a server with leased node ids. Without the lock,
-// the mark is unknown, and the marker stays as it is.
+// the number is unknown, and the marker stays as it is.
 uint64 held_marker_read(const randflake::Origin& origin);
-FileFailure held_marker_write(const randflake::Origin& origin, uint64* mark);
+FileFailure held_marker_write(const randflake::Origin& origin, uint64* number);
 
-// Sets the mark. If this is impossible, removes the former mark and sets *mark to 0. After a
-// failure the former mark may remain.
-FileFailure run_marker_write(const randflake::Origin& origin, uint64* mark);
+// Sets the number. If this is impossible, removes the former number and sets *number to 0. After a
+// failure the former number may remain.
+FileFailure run_marker_write(const randflake::Origin& origin, uint64* number);

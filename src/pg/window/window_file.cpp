@@ -96,7 +96,7 @@ FileFailure window_file_make(FileIdentity* identity) {
     return failure.error == 0 ? window_file_identity(identity) : failure;
 }
 
-FileFailure window_file_look(WindowState* state, StateError* error) {
+FileFailure window_file_peek(WindowState* state, StateError* error) {
     int fd;
     const FileFailure failure = file_open(kWindowFile, &fd);
     if (failure.error == ENOENT) {
@@ -111,7 +111,7 @@ FileFailure window_file_look(WindowState* state, StateError* error) {
     close(fd);
     if (read_failure.error == 0)
         *error = DecodeWindowState(bytes, static_cast<size_t>(length), state);
-    if (read_failure.error == 0 && *error == StateError::kNone && state->write.mark == 0)
+    if (read_failure.error == 0 && *error == StateError::kNone && state->write.number == 0)
         *error = StateError::kMissing;
     return read_failure;
 }
@@ -120,7 +120,7 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
     bool identity_made;
     FileFailure failure = read_or_make_identity(identity, &identity_made);
     if (failure.error == 0)
-        failure = window_file_look(state, error);
+        failure = window_file_peek(state, error);
     struct stat status;
     if (failure.error == 0 && *error == StateError::kMissing && !identity_made &&
         lstat(kWindowFile, &status) != 0)

@@ -13,7 +13,7 @@ FileFailure window_file_read(randflake::WindowState* state, randflake::StateErro
                              randflake::FileIdentity* identity);
 
 // Only reads the state, and creates no file.
-FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
+FileFailure window_file_peek(randflake::WindowState* state, randflake::StateError* error);
 
 // Reads this directory's identity. Returns a failure if the directory has none.
 FileFailure window_file_identity(randflake::FileIdentity* identity);

@@ -1,6 +1,6 @@
 // Describes the errors of calls that got no identifier. randflake_status shows the same texts.
 
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 
 #include "pg/base/clock.h"
 #include "pg/base/timestamp.h"

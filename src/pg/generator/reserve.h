@@ -4,7 +4,7 @@
 
 #include "pg/base/pg.h"
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 
 // A call tries this slot first. If the slot is used up in this second, the call tries others.
 enum class SlotChoice : uint8 {

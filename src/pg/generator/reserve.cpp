@@ -1,7 +1,7 @@
 // Reserves numbers in the chosen slot, or in the next slot that is not used up. Waits if all slots
 // are used up. Each family of numbers has its own slots and layout.
 
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"

@@ -8,7 +8,7 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/server/require.h"

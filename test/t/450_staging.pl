@@ -1,10 +1,10 @@
-# Follows docs/environments.md: makes a staging copy, changes key types, and removes the extensions.
+# Follows docs/staging.md: makes a staging copy, changes key types, and removes the extensions.
 
 use Docs;
 use Randflake;
 use RandflakeInstallation;
 
-read_document('docs/environments.md', 'test/t/450_environments.pl');
+read_document('docs/staging.md', 'test/t/450_staging.pl');
 my $tables = <<'SQL';
 CREATE TABLE customer (id bigint PRIMARY KEY DEFAULT randflake_generate(), name text);
 CREATE TABLE purchase (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer,

@@ -1,8 +1,8 @@
 // Defines the SQL functions that make identifiers of 64 and 53 bits.
 
 #include "pg/base/sql_function.h"
-#include "pg/generation/prefetch.h"
-#include "pg/generation/reserve.h"
+#include "pg/generator/prefetch.h"
+#include "pg/generator/reserve.h"
 #include "pg/identifier/copy.h"
 #include "pg/identifier/text.h"
 #include "pg/secret/secret.h"

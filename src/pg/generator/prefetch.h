@@ -21,10 +21,10 @@
 
 #include "pg/base/pg.h"
 
-#include "core/generation/generator.h"
+#include "core/generator/generator.h"
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
-#include "pg/generation/reserve.h"
+#include "pg/generator/reserve.h"
 #include "pg/identifier/load.h"
 #include "pg/identifier/vector_path.h"
 
