@@ -112,8 +112,8 @@ YAML
     chown postgres "$work/etc/$name.yml"
 }
 start() { user patroni "$work/etc/$1$2.yml" >>"$work/$1$2.log" 2>&1 & }
-# running CLUSTER: both replicas stream, too. Patroni 3.0 makes their slots up to loop_wait after they
-# have started, and before that switches over to one of them all the same, which loses what it lacks.
+# running CLUSTER: both replicas stream, too. Patroni 3.0 makes their slots up to loop_wait after
+# they have started, and switches over to one that does not stream yet, which loses what it lacks.
 running() {
     [ "$(user patronictl -c "$work/etc/${1}1.yml" list -f tsv 2>/dev/null | grep -Ec $'\t(running|streaming)\t')" = 3 ] &&
         [ "$(sql "$(hosts "$1") target_session_attrs=read-write" "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")" = 2 ]
