@@ -41,8 +41,8 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(opens_at >= found.EndFor(start.nodes));
     Check(!(plan.proven || start.after_crash_restart) || plan.finding != Finding::kOwn ||
           plan.state.floor >= found.floor);
-    Check(!plan.proven || (plan.finding == Finding::kOwn && found.write.mark == start.marked &&
-                           found.write.mark != 0 && found.stop.nodes.Covers(start.nodes)));
+    Check(!plan.proven || (plan.finding == Finding::kOwn && found.write.number == start.marker &&
+                           found.write.number != 0 && found.stop.nodes.Covers(start.nodes)));
     for (const Lease& lease : found.leases)
         Check(!Resumes(found, start, lease) ||
               (plan.finding == Finding::kOwn && lease.id > 0 &&
@@ -51,7 +51,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     WindowState next = plan.state;
     if (opens_at == kMaxEnd)
         return;  // no window can open
-    next.Announce(start.nodes, Window{opens_at, kMaxEnd});
+    next.Record(start.nodes, Window{opens_at, kMaxEnd});
     Check(next.end_count >= 1 && next.end_count <= kMaxWrittenEnds);
     Check(next.EndFor(start.nodes) == kMaxEnd);
     next.TakeBack(opens_at);
@@ -88,7 +88,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
-    start.marked = found.write.mark ^ (other >> 5 & 1);
+    start.marker = found.write.number ^ (other >> 5 & 1);
     start.leased_nodes = start.nodes.count;
     start.postmaster = found.write.postmaster;
     start.now_ms = {INT64_MAX};

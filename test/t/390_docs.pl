@@ -132,7 +132,7 @@ sub check_messages {
 check_messages();
 
 # Messages about settings, secrets and files must have a hint if the operator can fix the problem.
-for my $file (glob 'src/pg/{main,rival,secret,server,settings,slots,window}/*.cpp') {
+for my $file (glob 'src/pg/{main,secret,server,settings,slots,window}/*.cpp') {
     my $text = slurp_file($file);
     my @bare;
     while ($text =~ /\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))/g) {
