@@ -83,7 +83,7 @@ DECLARE
     wanted integer := count;
     made integer;
     run constant integer := greatest(1, least(64, 8192 / (1
-        + current_setting('max_connections')::integer
+        + current_setting('max_connections')::integer + current_setting('max_wal_senders')::integer
         + current_setting('max_worker_processes')::integer)));
 BEGIN
     IF count < 0 THEN
