@@ -25,10 +25,10 @@ function text(x, y, words, more) {
 function ours(label) { return label ~ /randflake|^snowflake/ }
 function colour(label) { return ours(label) ? "#0072b2" : label ~ /empty/ ? "#595959" : "#a6a6a6" }
 function weight(label) { return ours(label) ? " font-weight=\"bold\"" : "" }
-$1 == "calls" && $3 == "time" {
+$1 == "calls" { # its only metric is the time
     item[++items] = $2
     median[items] = $6
-    ratio[items] = $2 == $9 || $10 == "" ? "" : \
+    ratio[items] = $10 == "" ? "" : \
         "  (" ($11 <= 1 && $12 >= 1 ? "≈ 1" : sprintf($10 < 10 ? "%.2f×" : "%.1f×", $10)) ")"
     if ($6 + 0 > most)
         most = $6 + 0
