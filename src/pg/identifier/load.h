@@ -1,4 +1,4 @@
-// Lets one statement get its identifiers in ascending order (randflake.sort_loads). A statement
+// Lets one statement get its identifiers in ascending runs (randflake.sort_loads). A statement
 // that uses many identifiers reserves long runs of them, sorts each run, and hands it out (see
 // core/identifier/run_order.h). Neighbors in the order then share a page of the key's index, so a
 // load reads and writes each page once per run.
