@@ -45,15 +45,14 @@ describe_environment() {
     done
 }
 
+# make_server [LINE...]: makes a server in $data, with these further lines of configuration.
 make_server() {
-    as_server initdb -D "$work/data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log" ||
+    as_server initdb -D "$data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log" ||
         die "initdb failed: $(cat "$work/initdb.log")"
-    server_settings | as_server tee -a "$work/data/postgresql.conf" >/dev/null
+    { server_settings; printf '%s\n' "$@"; } | as_server tee -a "$data/postgresql.conf" >/dev/null
     start_server
     createdb bench
     sql -q -v library="$work/functions" -f "$bench/setup.sql"
-    generators=$(available <"$bench/generators")
-    keys=$(available <"$bench/keys")
 }
 
 # start_server [SETTING=VALUE...]
@@ -62,12 +61,12 @@ start_server() {
     for setting; do
         options+=" -c $setting"
     done
-    as_server pg_ctl -D "$work/data" -l "$work/server.log" -o "$options" -w start >/dev/null ||
+    as_server pg_ctl -D "$data" -l "$work/server.log" -o "$options" -w start >/dev/null ||
         die "the server did not start: $(tail -5 "$work/server.log")"
 }
 
 stop_server() {
-    as_server pg_ctl -D "$work/data" -m fast -w stop >/dev/null
+    as_server pg_ctl -D "$data" -m fast -w stop >/dev/null
 }
 
 sql() {

@@ -58,7 +58,7 @@ find_postgresql
 PATH=$("$PG_CONFIG" --bindir):$PATH
 server_user=$(server_user)
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-bench.XXXXXX")
-samples=$work/samples.csv
+samples=$work/samples.csv data=$work/data
 export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS='' PGAPPNAME=bench
 # shellcheck source=bench/lib.sh
 . "$bench/lib.sh"
@@ -70,6 +70,7 @@ ${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
     -o "$work/functions.so" "$bench/functions.c"
 : >"$samples"
 make_server
+generators=$(available <"$bench/generators") keys=$(available <"$bench/keys")
 load=$(cut -d' ' -f1-3 /proc/loadavg)
 
 for suite in $suites; do

@@ -4,9 +4,9 @@
 #   bench/summary.sh [DIRECTORY]
 #
 # results.csv has a line for each suite and item, with ten columns for each metric: the median and
-# quartiles of the item's samples, and of the ratios of these samples to the base item's. Each ratio
-# compares two samples of one repetition, so it does not depend on the machine's speed. The base item
-# has no ratio. The case of an item "ITEM; CASE" becomes part of the metric: "CASE: METRIC".
+# quartiles of the item's samples, and of the ratios of these samples to the base item's. A ratio
+# compares two samples of one repetition, so it does not depend on the machine's speed. The base
+# item has no ratio. The case of an item "ITEM; CASE" becomes part of the metric: "CASE: METRIC".
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

@@ -31,7 +31,7 @@ count_instructions() {
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := randflake_generate(); x := '"$1"'; END$$' "$2" |
         as_server valgrind --tool=callgrind --callgrind-out-file="$work/callgrind" \
         --toggle-collect=standard_ExecutorRun \
-        "$(command -v postgres)" --single -c randflake.max_clock_skew=1min -D "$work/data" bench \
+        "$(command -v postgres)" --single -c randflake.max_clock_skew=1min -D "$data" bench \
         >"$work/callgrind.log" 2>&1 || die "callgrind failed: $(tail -5 "$work/callgrind.log")"
     ! grep -m 1 -A 2 'ERROR: ' "$work/callgrind.log" >&2 || die "$1 failed"
 }

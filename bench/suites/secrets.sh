@@ -27,12 +27,7 @@ suite_secrets() {
         data=$work/secrets$count file=$work/secrets$count.txt
         secret_lines "${lines[$count]}" | as_server tee "$file" >/dev/null
         as_server chmod 600 "$file"
-        as_server initdb -D "$data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log"
-        { server_settings | grep -v '^randflake.secret '; echo "randflake.secret_file = '$file'"; echo "port = 600$count"; } |
-            as_server tee -a "$data/postgresql.conf" >/dev/null
-        as_server pg_ctl -D "$data" -l "$work/server.log" -w start >/dev/null
-        PGDATABASE=postgres PGPORT=600$count sql -q -c 'CREATE DATABASE bench'
-        PGPORT=600$count sql -q -v library="$work/functions" -f "$bench/setup.sql"
+        PGPORT=600$count make_server "port = 600$count" "randflake.secret = ''" "randflake.secret_file = '$file'"
         PGPORT=600$count sql -q -c 'CREATE TABLE ids AS SELECT id FROM randflake_generate(100000) AS id'
     done
     for repetition in $(seq 0 "$repetitions"); do
@@ -44,6 +39,6 @@ suite_secrets() {
         done < <(secret_queries $rows)
     done | awk -F, '$5 > 0' >>"$samples"
     for count in 1 2 4; do
-        as_server pg_ctl -D "$work/secrets$count" -m fast -w stop >/dev/null
+        data=$work/secrets$count stop_server
     done
 }
