@@ -25,7 +25,7 @@ expect CHANGELOG.md "$(grep -m 1 '^## ' CHANGELOG.md)" "^## $release \(([0-9-]{1
 expect debian/changelog "$(head -n 1 debian/changelog)" "^randflake \($release-[0-9]+\) "
 expect $spec "$(<$spec)" "^Version: +$release$"
 expect $spec "$(grep -A 1 '^%changelog' $spec)" "^\* .* - $release-[0-9]+$"
-for file in debian/control debian/control.in debian/copyright debian/watch $spec; do
+for file in debian/control.in debian/copyright debian/watch $spec; do
     expect "$file" "$(<"$file")" "^(Homepage:|Source:|URL:|https).*$homepage|^$homepage"
 done
 perl -MJSON::PP -0777 -ne 'decode_json($_)' META.json
