@@ -20,25 +20,12 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies, and names the three candidates most similar to NAME.
+# none_such KIND NAME CANDIDATE...: dies, and names candidates that share the beginning of a word.
 none_such() {
-    die "there is no $1 named \"$2\"; nearest: $(printf '%s\n' "${@:3}" | sort -u | WANTED=${2//\*/} awk '
-        BEGIN { wanted = tolower(ENVIRON["WANTED"]); letters = length(wanted) }
-        {
-            columns = length($0); best = letters
-            for (j = 0; j <= columns; j++) above[j] = 0
-            for (i = 1; i <= letters; i++) {
-                left = corner = i - 1
-                for (j = 0; j <= columns; j++) {
-                    cost = j == 0 ? i : corner + (substr(wanted, i, 1) != substr(tolower($0), j, 1))
-                    if (above[j] + 1 < cost) cost = above[j] + 1
-                    if (j > 0 && left + 1 < cost) cost = left + 1
-                    corner = above[j]; above[j] = left = cost
-                }
-            }
-            for (j = 0; j <= columns; j++) if (above[j] < best) best = above[j]
-            printf "%d %d %s\n", best, columns, $0
-        }' | sort -n -k 1,1 -k 2,2 | head -n 3 | cut -d ' ' -f 3- | paste -sd ';' | sed 's/;/; /g')"
+    local beginnings
+    beginnings=$(grep -oE '[A-Za-z0-9]+' <<<"$2" | cut -c -3 | paste -sd '|')
+    die "there is no $1 named \"$2\"; similar: $(printf '%s\n' "${@:3}" | sort -u |
+        grep -iE "${beginnings:-.}" | head -n 5 | paste -sd ';' | sed 's/;/; /g')"
 }
 
 as_root() {
