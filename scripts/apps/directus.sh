@@ -11,23 +11,12 @@
 #   A malformed key of the type randflake causes error 500 instead of 404 (docs/drivers.md, "Answer
 #   malformed keys").
 
-set -euo pipefail
-database=randflake_directus
-psql -qX -v ON_ERROR_STOP=1 -d postgres -c "DROP DATABASE IF EXISTS $database" -c "CREATE DATABASE $database"
-psql -qX -v ON_ERROR_STOP=1 -d $database <<END
-CREATE SCHEMA randflake;
-CREATE EXTENSION randflake_type SCHEMA randflake CASCADE;
-ALTER DATABASE $database SET search_path = public, randflake;
-END
-directory=$(mktemp -d)
-trap 'kill "${server-}" 2>/dev/null || true; rm -r "$directory"' EXIT
-cd "$directory"
-echo '{"private":true}' >package.json
-npm install --silent --no-audit --no-fund directus@11
-export DB_CLIENT=pg DB_HOST=$PGHOST DB_PORT=${PGPORT:-5432} DB_USER=$PGUSER DB_DATABASE=$database DB_PASSWORD=none
+# shellcheck source=scripts/apps/lib.sh
+. "$(dirname "$0")/lib.sh" randflake_type directus@11
+export DB_CLIENT=pg DB_HOST=$PGHOST DB_PORT=${PGPORT:-5432} DB_USER=$PGUSER DB_DATABASE=$PGDATABASE DB_PASSWORD=none
 export KEY=apps SECRET=apps ADMIN_EMAIL=admin@example.org ADMIN_PASSWORD=apps ADMIN_TOKEN=apps PORT=8155 TELEMETRY=false
 npx directus bootstrap >log
-psql -qX -v ON_ERROR_STOP=1 -d $database <<'END'
+psql -qX -v ON_ERROR_STOP=1 <<'END'
 CREATE TABLE article (id bigint PRIMARY KEY DEFAULT randflake53_generate(), title text, author uuid REFERENCES directus_users);
 CREATE TABLE remark (id randflake PRIMARY KEY DEFAULT randflake_next(), article bigint REFERENCES article, body text);
 END
@@ -46,13 +35,13 @@ is() {
 }
 user=$(api GET users/me)
 article=$(api POST items/article "{\"title\":\"One\",\"author\":\"$user\"}")
-is 'an article' "$article" "$(psql -Atd $database -c 'SELECT id FROM article WHERE id > 2 ^ 32')"
+is 'an article' "$article" "$(psql -Atc 'SELECT id FROM article WHERE id > 2 ^ 32')"
 is 'by its key' "$(api GET "items/article/$article")" "$article"
 is 'by its author' "$(api GET "items/article?filter\[author\]\[_eq\]=$user")" "$article"
 is 'changed' "$(api PATCH "items/article/$article" '{"title":"Two"}')" "$article"
 remark=$(api POST items/remark "{\"article\":$article,\"body\":\"x\"}")
-is 'a remark, of the type' "$(api GET "items/remark/$remark")" "$(psql -Atd $database -c 'SELECT id FROM remark')"
+is 'a remark, of the type' "$(api GET "items/remark/$remark")" "$(psql -Atc 'SELECT id FROM remark')"
 is 'a malformed key' "$(curl -s -o answer -w '%{http_code}' -H 'Authorization: Bearer apps' localhost:8155/items/remark/42)" 500
 api DELETE "items/remark/$remark"
 api DELETE "items/article/$article"
-is 'left' "$(psql -Atd $database -c 'SELECT count(*) FROM article')" 0
+is 'left' "$(psql -Atc 'SELECT count(*) FROM article')" 0

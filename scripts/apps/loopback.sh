@@ -7,20 +7,10 @@
 # The server at PGHOST needs the extension, and the role must be a superuser. Needs Node.js and npm.
 # Makes the database randflake_loopback, and a directory of 60 MB.
 
-set -euo pipefail
 page=$(realpath "$(dirname "$0")/../../docs/drivers.md")
-database=randflake_loopback
-psql -qX -v ON_ERROR_STOP=1 -d postgres -c "DROP DATABASE IF EXISTS $database" -c "CREATE DATABASE $database"
-psql -qX -v ON_ERROR_STOP=1 -d $database <<END
-CREATE EXTENSION randflake;
-CREATE TABLE customer (id bigint PRIMARY KEY DEFAULT randflake_generate(), name text);
-END
-export PGDATABASE=$database
-directory=$(mktemp -d)
-trap 'rm -r "$directory"' EXIT
-cd "$directory"
-echo '{"private":true}' >package.json
-npm install --silent --no-audit --no-fund loopback-connector-postgresql@8.0.7 loopback-datasource-juggler@6.0.6
+# shellcheck source=scripts/apps/lib.sh
+. "$(dirname "$0")/lib.sh" randflake loopback-connector-postgresql@8.0.7 loopback-datasource-juggler@6.0.6
+psql -qX -c 'CREATE TABLE customer (id bigint PRIMARY KEY DEFAULT randflake_generate(), name text)'
 {
     cat <<'END'
 const assert = require('node:assert');

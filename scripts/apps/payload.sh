@@ -11,20 +11,8 @@
 #   table randflake_key under another name (docs/drivers.md, "The database").
 #   A field "id" has no default in the database (docs/drivers.md, "Make keys before the insert").
 
-set -euo pipefail
-database=randflake_payload
-psql -qX -v ON_ERROR_STOP=1 -d postgres -c "DROP DATABASE IF EXISTS $database" -c "CREATE DATABASE $database"
-psql -qX -v ON_ERROR_STOP=1 -d $database <<END
-CREATE SCHEMA randflake;
-CREATE EXTENSION randflake SCHEMA randflake;
-ALTER DATABASE $database SET search_path = public, randflake;
-END
-export PGDATABASE=$database
-directory=$(mktemp -d)
-trap 'rm -r "$directory"' EXIT
-cd "$directory"
-echo '{"private":true,"type":"module"}' >package.json
-npm install --silent --no-audit --no-fund payload@3 @payloadcms/db-postgres@3 graphql
+# shellcheck source=scripts/apps/lib.sh
+. "$(dirname "$0")/lib.sh" randflake payload@3 @payloadcms/db-postgres@3 graphql
 cat >app.mjs <<'END'
 import assert from 'node:assert';
 import { postgresAdapter } from '@payloadcms/db-postgres';
