@@ -23,13 +23,14 @@ function print_table(spec,    suite, at, case_name, n, parts, as, i, j, column, 
     for (j = 1; j <= n; j++) {
         split(parts[j], as, " AS ")
         column[j] = as[1] (at ? ": " case_name : "")
-        if (!(column[j] in unit))
+        if (column[j] in unit)
+            sub(/^[a-z0-9]+: /, "", as[1])
+        else
             column[j] = suite ": " column[j]
         if (!(column[j] in unit)) {
             print "bench/tables.sh: no results for \"" column[j] "\"" >"/dev/stderr"
             exit 1
         }
-        sub(/^[a-z0-9]+: /, "", as[1])
         heading[j] = as[2] ? as[2] : as[1]
         same_unit = same_unit && unit[column[j]] == unit[column[1]]
         same_base = same_base && base[column[j]] == base[column[1]]
