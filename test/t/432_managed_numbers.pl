@@ -10,7 +10,24 @@ use RandflakeManaged;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 4;
-my $node = managed_server('main', streaming => 1, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 60\n");
+
+# A call that is ahead of the clock waits until the WAL writer has written.
+my $node = my $main = managed_server('main', streaming => 1, own_clock => 1, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 60\nwal_writer_delay = 1ms\n");
+
+# All servers share a clock. When a session of `owner` waits for the clock, the clock advances by a
+# second. In other sessions, which test crashes and races, a wait takes true time.
+my $ahead = 0;
+$SIG{USR1} = sub { clock_offset($main, ++$ahead) };
+$node->safe_psql($_, <<"SQL") for 'app', 'template1';
+ALTER FUNCTION pg_catalog.pg_sleep(double precision) RENAME TO real_sleep;
+CREATE FUNCTION pg_catalog.pg_sleep(seconds double precision) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS \$f\$
+BEGIN
+    IF session_user = 'owner' AND seconds = 0.002 THEN
+        COPY (SELECT WHERE false) TO PROGRAM 'kill -USR1 $$';
+    END IF;
+    PERFORM real_sleep(seconds);
+END \$f\$;
+SQL
 install_managed($node);
 
 read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
@@ -45,7 +62,8 @@ sub judge {
 
 sub start_standby {
     my ($name) = @_;
-    my $standby = standby_of($node, $name);
+    my $standby = standby_of($node, $name, start => 0);
+    start_under_clock($standby, $main);
     as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)');
     $node->wait_for_catchup($standby);
     return $standby;
@@ -72,7 +90,7 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 
 # Each read of the clock advances the clock by 5 ms. From the 150th read on, the clock stands still,
 # so that the second does not end. A session that has no ticket by then counts as waiting.
-$node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
+$node->safe_psql('postgres', 'CREATE DATABASE model TEMPLATE template0 OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
@@ -252,7 +270,7 @@ for my $case (
     is(as_owner($node, $problem), '', "$name: no problem before");
     as_owner($node, $sql);
     for my $state ('at once', 'after a restart') {
-        $node->restart if $state ne 'at once';
+        $node->stop, start_under_clock($node) if $state ne 'at once';
         like(as_owner($node, $problem), qr/^the sequences of node id 22 were set back: They stand at 2.*, but .* up to 2/, "$name, $state: a problem");
         error_is($node, ($state eq 'at once' ? $end_second : '') . 'SELECT randflake.randflake_generate()', '55000',
             { message => qr/^the sequences of node id 22 were set back$/, hint => qr/^Run SELECT randflake\.randflake_configure\(NULL, 22\)\.$/ }, "$name, $state: an error", database => 'app', user => 'owner');
@@ -268,7 +286,7 @@ receive_no_more($standby);
 keep(hurry($node, 45));
 $standby->promote;
 error_is($standby, 'SELECT randflake.randflake_generate()', '55000', { message => qr/promoted or restored/ }, 'a promoted standby', database => 'app');
-my $secrets = as_owner($standby, 'SELECT secret FROM randflake.randflake_state', 'second') . "\n" . random_secret() . strftime(' from %Y-%m-%dT%H:%M:%SZ', gmtime(time + 45));
+my $secrets = as_owner($standby, 'SELECT secret FROM randflake.randflake_state', 'second') . "\n" . random_secret() . strftime(' from %Y-%m-%dT%H:%M:%SZ', gmtime(time + $ahead + 45));
 error_is($standby, "SELECT randflake.randflake_configure('$secrets', NULL)", '55000', { message => qr/not those that identifiers were made under/ },
     'a secret from a time that the former server may have used', database => 'second', user => 'owner');
 as_owner($standby, 'SELECT randflake.randflake_configure(NULL, NULL)');
@@ -334,6 +352,8 @@ as_owner($node, $open);
 
 # --- crashes --------------------------------------------------------------------------------------
 
+$node->append_conf('postgresql.conf', "wal_writer_delay = 200ms\n"); # crashes lose more
+$node->reload;
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
@@ -350,7 +370,7 @@ for my $round (1 .. $rounds) {
     } else {
         $node->stop($way =~ /(\w+)/);
         end_clients(@clients);
-        $node->start;
+        start_under_clock($node);
     }
 }
 keep(split /\n/, as_owner($node, 'SELECT randflake.randflake_generate(1000)'));
@@ -358,7 +378,7 @@ judge("$rounds crashes and stops");
 for my $crash (1 .. 3) {
     my $before = as_owner($node, "SELECT count(*) FROM randflake.randflake_generate(3); $position") =~ s/.*\n//r;
     $node->stop('immediate');
-    $node->start;
+    start_under_clock($node);
     cmp_ok(as_owner($node, $position) - $before, '<=', 64, "crash $crash skips one second at most");
 }
 
@@ -368,7 +388,7 @@ for my $crash (1 .. 3) {
 # a session waits only until the standby has the session's own tickets.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
-$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\nwal_writer_delay = 1ms\n");
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or give_up('no standby');
 receive_no_more($standby);

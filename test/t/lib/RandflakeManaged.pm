@@ -14,7 +14,7 @@ sub managed_server {
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(allows_streaming => $options{streaming} // 0);
     $node->append_conf('postgresql.conf', $options{conf} // '');
-    $node->start;
+    $options{own_clock} ? start_under_clock($node) : $node->start;
     $node->safe_psql('postgres', 'CREATE ROLE owner LOGIN CREATEROLE; CREATE DATABASE app OWNER owner');
     return $node;
 }
