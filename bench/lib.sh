@@ -4,13 +4,8 @@
 # A sample is a line of $samples with the fields suite,item,metric,unit,repetition,value,base. The
 # summary divides the value by the value of the item `base` in the same repetition.
 
-say() {
-    echo "$*" >&2
-}
-
-as_server() {
-    as_user "$server_user" "$@"
-}
+say() { echo "$*" >&2; }
+as_server() { as_user "$server_user" "$@"; }
 
 server_settings() {
     cat <<END
@@ -65,21 +60,10 @@ start_server() {
         die "the server did not start: $(tail -5 "$work/server.log")"
 }
 
-stop_server() {
-    as_server pg_ctl -D "$data" -m fast -w stop >/dev/null
-}
-
-sql() {
-    psql -X -v ON_ERROR_STOP=1 "$@"
-}
-
-value() {
-    sql -At -c "$1"
-}
-
-has() {
-    [ "$(value "SELECT bench_has('$1')")" = t ]
-}
+stop_server() { as_server pg_ctl -D "$data" -m fast -w stop >/dev/null; }
+sql() { psql -X -v ON_ERROR_STOP=1 "$@"; }
+value() { sql -At -c "$1"; }
+has() { [ "$(value "SELECT bench_has('$1')")" = t ]; }
 
 # sample SUITE ITEM METRIC UNIT REPETITION VALUE BASE: records a sample.
 sample() {

@@ -21,9 +21,7 @@ fi
 
 # --- inside the root (/mnt/source is a copy of the source) ---------------------------------------
 
-make_in() {
-    as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
-}
+make_in() { as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"; }
 
 # install_for MAJOR
 install_for() {

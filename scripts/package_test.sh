@@ -14,9 +14,7 @@ cd "$(dirname "$(realpath "$0")")/.." || exit
 
 # --- inside a root (/mnt is build/package/MAJOR, /mnt/source a copy of the source) ----------------
 
-run_as() {
-    runuser -u "$1" -- env HOME=/tmp "${@:2}"
-}
+run_as() { runuser -u "$1" -- env HOME=/tmp "${@:2}"; }
 
 # Builds as an ordinary user, who must be able to write to the source and to its parent directory.
 build_package() {
@@ -34,9 +32,7 @@ build_package() {
         --suppress-tags initial-upload-closes-no-bugs ../*.changes
 }
 
-install_package() {
-    apt-get -qy --no-install-recommends install ../"$package"_*.deb
-}
+install_package() { apt-get -qy --no-install-recommends install ../"$package"_*.deb; }
 
 installcheck() {
     install_package
@@ -76,9 +72,7 @@ fi
 
 # --- outside -------------------------------------------------------------------------------------
 
-run() {
-    in_root "$logs" "$root" /mnt/source/scripts/package_test.sh inside "$1" "$major"
-}
+run() { in_root "$logs" "$root" /mnt/source/scripts/package_test.sh inside "$1" "$major"; }
 [ $# -gt 0 ] || set -- $majors
 for major; do
     suites=${suites_of[$major]:?"no suite is known to have it"}

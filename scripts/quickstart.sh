@@ -23,9 +23,7 @@ step() {
 }
 
 # Runs a program of the chosen PostgreSQL installation as the server's user.
-pg() {
-    as_user "$user" "$bindir/$1" "${@:2}"
-}
+pg() { as_user "$user" "$bindir/$1" "${@:2}"; }
 
 query() {
     pg psql -X -q -v ON_ERROR_STOP=1 -P border=0 -P footer=off -h "$folder" -p 5432 -U postgres \

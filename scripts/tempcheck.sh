@@ -28,9 +28,7 @@ case $kind in
     all | regress | tap) ;;
     *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
-runs() {
-    [ "$kind" = all ] || [ "$kind" = "$1" ]
-}
+runs() { [ "$kind" = all ] || [ "$kind" = "$1" ]; }
 
 # Sets `tests` to the given names, or to all names in a directory. Strips directory and suffix.
 choose() {
@@ -126,9 +124,7 @@ find /dev/shm -type f >shm_before
 # --- the two kinds -----------------------------------------------------------------------------
 
 # Adds a line about one kind of test to `summary`. The file `failed` exists once a test has failed.
-report() {
-    echo "$1" >>summary
-}
+report() { echo "$1" >>summary; }
 
 run_regress() {
     as_user mkdir output_regress

@@ -16,14 +16,10 @@ cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
 # Runs a stage only if the arguments contain "all", "release" or the stage's name.
-long() {
-    [ -z "$asked" ] || stage "$@"
-}
+long() { [ -z "$asked" ] || stage "$@"; }
 
 # Runs a stage only if the arguments contain "release" or the stage's name.
-last() {
-    [ "$asked" = all ] || long "$@"
-}
+last() { [ "$asked" = all ] || long "$@"; }
 
 packages() {
     install_packages make g++ clang libclang-rt-dev clang-format clang-tidy cppcheck shellcheck \
@@ -60,9 +56,7 @@ benchmarks_published() {
     diff -r docs/charts "$copy/charts"
 }
 
-unit_tests() {
-    make -j"$(nproc)" -C test/unit check "$@"
-}
+unit_tests() { make -j"$(nproc)" -C test/unit check "$@"; }
 
 # The sanitized and emulated stages skip these tests, which are slow and find nothing new there.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'

@@ -23,9 +23,7 @@ psql -qX -d postgres -c 'DROP DATABASE IF EXISTS redmine_default' -c 'DROP ROLE 
 mmdebstrap --quiet --variant=apt --include=redmine,redmine-pgsql bookworm "$root" \
     --setup-hook='mkdir -p "$1/etc" && echo 127.0.0.1 localhost >"$1/etc/hosts"'
 
-in_database() {
-    psql -qX -v ON_ERROR_STOP=1 -d redmine_default
-}
+in_database() { psql -qX -v ON_ERROR_STOP=1 -d redmine_default; }
 in_redmine() {
     chroot "$root" sh -c 'cd /usr/share/redmine && RAILS_ENV=production bundle exec rails runner -' 2>&1
 }
