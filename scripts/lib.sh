@@ -11,9 +11,7 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
     bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m'
 fi
 
-headline() {
-    printf '%s%s%s\n' "$bold" "$*" "$plain"
-}
+headline() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 
 die() {
     printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
@@ -101,9 +99,7 @@ find_postgresql() {
     "$PG_CONFIG" --version >/dev/null || die "PG_CONFIG=$PG_CONFIG does not work"
 }
 
-build() {
-    make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
-}
+build() { make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"; }
 
 # Builds as the caller. Installs as root if the caller may not write to the server's directories.
 build_and_install() {
@@ -136,9 +132,14 @@ links_lead_somewhere() (
 )
 
 # fill_table PAGE NAME: replaces the lines from "<!-- NAME -->" to the next empty line by the input.
+# Rows that differ only in the first cell become one row.
 fill_table() {
     local page
-    page=$(lines=$(cat) awk -v name="<!-- $2 -->" '
+    page=$(lines=$(awk '
+        { cell = NR == 2 ? 1 : index($0, " |"); rest = substr($0, cell) }
+        rest in names { names[rest] = names[rest] "; " substr($0, 3, cell - 3); next }
+        { rows[++n] = rest; names[rest] = substr($0, 1, cell - 1) }
+        END { for (i = 1; i <= n; i++) print names[rows[i]] rows[i] }') awk -v name="<!-- $2 -->" '
         /^$/ { inside = 0 }
         !inside
         $0 == name { print ENVIRON["lines"]; inside = 1 }' "$1")
@@ -157,9 +158,7 @@ stage() {
     report_stage "$1"
 }
 
-log_of() {
-    echo "$logs/${1//[^A-Za-z0-9+]/-}.log"
-}
+log_of() { echo "$logs/${1//[^A-Za-z0-9+]/-}.log"; }
 
 run_stage() {
     local log began=$SECONDS
@@ -208,9 +207,7 @@ meet() {
 }
 
 # not_run WHAT REASON: makes `finish` report a test that did not run. Stages may call not_run too.
-not_run() {
-    printf 'not run: %s. %s\n' "$@" >>$logs/not_run
-}
+not_run() { printf 'not run: %s. %s\n' "$@" >>$logs/not_run; }
 
 # Prints which tests did not run, and how many stages passed. Exits with 0 if no stage failed.
 finish() {

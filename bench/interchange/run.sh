@@ -6,7 +6,7 @@
 #                                         keys.sql prints them, and prints lines of the table
 #   bench/interchange/run.sh one TOOL     one tool, by its label
 #
-# A line of the table has the tool, its version, and the results for bigint, 53 bits, text, text
+# A line of the table has the tool and its version, and the results for bigint, 53 bits, text, text
 # with a prefix and the type. A result is "exact", or "error" if the tool fails or refuses, or how
 # many of the identifiers come back changed without an error.
 
@@ -56,7 +56,7 @@ trip() {
 tool() {
     local i line result
     [[ -z $only || $only = "$1" ]] || return 0
-    line="| $1 | $(eval "$2" | head -n 1 | grep -oE '[0-9]+(\.[0-9A-Za-z]+)+' | head -n 1) |"
+    line="| $1 $(eval "$2" | head -n 1 | grep -oE '[0-9]+(\.[0-9A-Za-z]+)+' | head -n 1) |"
     for i in 1 2 3 4 5; do
         trip "$3" $i 1000
         # A tool that refuses extremes may still change the others.
@@ -87,8 +87,8 @@ elif [ -n "$only" ]; then
     slow
 else
     {
-        echo '| tool | version | bigint | 53 bits | text | text with a prefix | the type |'
-        echo '|---|---|---|---|---|---|---|'
+        echo '| tool, version | bigint | 53 bits | text | text with a prefix | the type |'
+        echo '|---|---|---|---|---|---|'
         quick
         slow
     } >"$work/table"

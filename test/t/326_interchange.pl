@@ -25,8 +25,12 @@ append_to_file($file, "$keys\n");
 my @results = split /\n/, `bench/interchange/run.sh quick $file`;
 is($?, 0, 'the tools ran');
 
+# A row of the page has all tools with the same results, each with its version.
 sub read_results {
-    return map { my (undef, $tool, @cells) = split / *\| */; ($tool => \@cells) } @_;
+    return map {
+        my (undef, $tools, @cells) = split / *\| */;
+        map { /^(.+) (\S+)$/ ? ($1 => [ $2, @cells ]) : () } split /; /, $tools
+    } @_;
 }
 my %here = read_results(@results);
 my %page = read_results(grep { /^\|/ } split /\n/, slurp_file('docs/interchange.md'));
