@@ -1,21 +1,14 @@
 // Tests the ciphers SPARX-64/128 and SipHash-2-4, the permutation of 53-bit numbers, and the parser
 // of keys. Checks that every vector path of this processor returns the bits of the scalar cipher.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "core/identifier/cipher.h"
 #include "core/identifier/feistel.h"
+#include "core/identifier/id_text.h"
+#include "core/identifier/layout.h"
 #include "core/identifier/siphash.h"
-
+#include "printers.h"
 #include "vector_paths.h"
 
 namespace randflake {
@@ -256,6 +249,40 @@ TEST(VectorPaths, PlainCodeIsLastAndAlwaysThere) {
     ASSERT_LE(list.count, kMaxVectorPaths);
     EXPECT_TRUE(list.paths[list.count - 1].supported);
     EXPECT_STREQ(list.paths[list.count - 1].name, "plain");
+}
+
+// Tests cipher, layout and text against the reference implementation's vectors. The file's strings
+// contain 64-bit numbers: raw numbers are unsigned, encrypted numbers signed.
+TEST(Vectors, BothDirections) {
+    std::ifstream file(REFERENCE_VECTORS);
+    ASSERT_TRUE(file.is_open()) << REFERENCE_VECTORS;
+    const auto vectors = nlohmann::json::parse(file);
+    EXPECT_EQ(vectors.size(), 16u);
+    for (const auto& vector : vectors) {
+        SCOPED_TRACE(vector.dump());
+        const auto text_of = [&](const char* field) { return vector.at(field).get<std::string>(); };
+        const auto number_of = [&](const char* field) { return vector.at(field).get<uint64_t>(); };
+        const uint64_t raw = std::stoull(text_of("raw_id"));
+        const auto id = static_cast<uint64_t>(std::stoll(text_of("encrypted_id")));
+        const std::string text = text_of("encoded_id"), secret = text_of("secret");
+
+        const auto epoch = static_cast<uint64_t>(kRandflake.epoch / kSecondMs);
+        const Fields fields{number_of("timestamp") - epoch, number_of("node_id"),
+                            number_of("sequence")};
+        uint64_t packed = 0;
+        EXPECT_TRUE(kRandflake.Pack(fields, &packed));
+        EXPECT_EQ(packed, raw);
+        EXPECT_EQ(kRandflake.Unpack(raw), fields);
+
+        EXPECT_EQ(Encrypt(ExpandKey(KeyOf(secret)), raw), id);
+        EXPECT_EQ(Decrypt(ExpandKey(KeyOf(secret)), id), raw);
+
+        char buffer[kMaxTextLength];
+        EXPECT_EQ(std::string(buffer, FormatText(id, buffer)), text);
+        const TextResult read = ParseText(text.data(), text.size());
+        EXPECT_EQ(read.error, TextError::kNone);
+        EXPECT_EQ(read.id, id);
+    }
 }
 
 }  // namespace

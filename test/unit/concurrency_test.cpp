@@ -1,17 +1,7 @@
 // Calls Reserve in real threads on real atomics, and checks that Reserve returns every number of a
 // window exactly once. Run this test under the thread sanitizer too.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <random>
-#include <thread>
-#include <vector>
-
 #include "core/generator/generator.h"
-
 #include "printers.h"
 
 namespace randflake {

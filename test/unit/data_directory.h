@@ -2,13 +2,8 @@
 
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-
 #include "core/window/window_codec.h"
+#include "test.h"
 
 namespace randflake::simulation {
 

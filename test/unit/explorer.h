@@ -14,11 +14,6 @@
 
 #pragma once
 
-#include <map>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "core/generator/generator.h"
 #include "explorer_replay.h"
 #include "explorer_search.h"

@@ -1,8 +1,6 @@
 // Runs the explorer on broken protocols, each without one safety measure of generator.h. The
 // explorer must find a violation in each run, which shows that the protocol needs the measure.
 
-#include <gtest/gtest.h>
-
 #include "explorer.h"
 
 namespace randflake::explorer {

@@ -10,12 +10,7 @@
 
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <compare>
-#include <csetjmp>
-#include <cstdint>
-#include <stdexcept>
+#include "test.h"
 
 namespace randflake::explorer {
 

@@ -2,13 +2,7 @@
 
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
-#include <type_traits>
-#include <vector>
+#include "test.h"
 
 namespace randflake::explorer {
 

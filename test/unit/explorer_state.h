@@ -3,12 +3,6 @@
 
 #pragma once
 
-#include <array>
-#include <compare>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "core/generator/generator.h"
 #include "explorer_replay.h"
 

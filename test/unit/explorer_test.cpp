@@ -1,9 +1,5 @@
 // Explores the shipped Reserve and ChangeWindow exhaustively at small widths (see explorer.h).
 
-#include <gtest/gtest.h>
-
-#include <iostream>
-
 #include "explorer.h"
 
 namespace randflake::explorer {

@@ -7,13 +7,9 @@
 
 #pragma once
 
-#include <csetjmp>
-#include <cstddef>
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include <ucontext.h>
+
+#include "test.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define RANDFLAKE_ASAN

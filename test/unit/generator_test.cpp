@@ -1,12 +1,5 @@
 // Tests NextReservation at the limits of each outcome, and the templates with real atomics.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-#include <initializer_list>
-#include <vector>
-
 #include "core/generator/generator.h"
 #include "printers.h"
 

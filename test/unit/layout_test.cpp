@@ -1,9 +1,3 @@
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <type_traits>
-#include <vector>
-
 #include "core/identifier/layout_text.h"
 #include "printers.h"
 
@@ -120,6 +114,208 @@ TEST(Time, Conversions) {
         EXPECT_EQ(SecondOf(StartOf({second}) + 999), second);
         EXPECT_EQ(SecondOf(StartOf({second}) - 1), second - 1);
     }
+}
+
+LayoutResult Parse(const std::string& text) {
+    return ParseLayout(text.data(), text.size());
+}
+
+std::string Format(const Layout& layout) {
+    char buffer[kMaxLayoutText];
+    std::memset(buffer, 'x', sizeof buffer);
+    FormatLayout(layout, buffer);
+    return buffer;
+}
+
+Layout Parsed(const std::string& text) {
+    const LayoutResult result = Parse(text);
+    EXPECT_EQ(result.error, LayoutError::kNone) << text << ": " << LayoutErrorText(result.error);
+    return result.layout;
+}
+
+std::string WithEpoch(const std::string& epoch) {
+    return "time=41:1ms, node=10, sequence=12, epoch=" + epoch;
+}
+
+TEST(LayoutText, NamesAndTheirDescriptions) {
+    const char* expected[] = {
+        "time=41:1ms, node=10, sequence=12, epoch=2010-11-04 01:42:54.657",
+        "time=41:1ms, node=10, sequence=12, epoch=2015-01-01",
+        "time=40:1ms, node=13, sequence=10, epoch=2011-08-24 21:07:01.721",
+        "time=39:10ms, sequence=8, node=16, epoch=2014-09-01",
+        "time=28:1s, node=22, sequence=13, epoch=2016-05-19 16:00:00",
+    };
+    int i = 0;
+    for (const NamedLayout& named : kNamedLayouts) {
+        EXPECT_EQ(Format(Parsed(named.name)), expected[i]);
+        EXPECT_EQ(Format(Parsed(expected[i])), expected[i]);
+        EXPECT_EQ(Parsed(expected[i]).epoch, named.layout.epoch);
+        EXPECT_EQ(Parsed(std::string("  ") + named.name + "\n").bits(), 63);
+        i++;
+    }
+}
+
+TEST(LayoutText, Description) {
+    const Layout layout = Parsed("time=38:1ms, node=15, sequence=10, epoch=2017-12-21");
+    EXPECT_EQ(layout.epoch, 1513814400000);
+    EXPECT_EQ(layout.unit, 1);
+    EXPECT_EQ(layout.timestamp_bits, 38);
+    EXPECT_EQ(layout.node_bits, 15);
+    EXPECT_EQ(layout.sequence_bits, 10);
+    EXPECT_EQ(layout.timestamp_shift, 25);
+    EXPECT_EQ(layout.node_shift, 10);
+    EXPECT_EQ(layout.sequence_shift, 0);
+    EXPECT_TRUE(layout.time_first());
+    EXPECT_EQ(Format(Parsed("epoch = 2017-12-21 ,\ttime= 38 : 1ms,node =15,sequence=10")),
+              Format(layout));
+    EXPECT_EQ(Format(Parsed("time=38:1ms,node=15,sequence=10,epoch=1513814400000")),
+              Format(layout));
+}
+
+// An identifier has its fields in the same order as the layout's text.
+TEST(LayoutText, EveryOrder) {
+    const char* fields[] = {"time=30:1s", "node=17", "sequence=10"};
+    for (const auto& [a, b, c] :
+         {std::array{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+        const std::string text = std::string(fields[a]) + ", " + fields[b] + ", " + fields[c] +
+                                 ", epoch=2020-02-29 23:59:59";
+        const Layout layout = Parsed(text);
+        EXPECT_EQ(Format(layout), text);
+        EXPECT_EQ(layout.time_first(), a == 0);
+        const Fields last{layout.max_timestamp(), layout.max_node_id(), layout.max_sequence()};
+        for (const Fields& edge : {last, Fields{last.timestamp, 0, 0}, Fields{0, last.node_id, 0},
+                                   Fields{0, 0, last.sequence}, Fields{1, 1, 1}}) {
+            uint64_t raw = 0;
+            ASSERT_TRUE(layout.Pack(edge, &raw));
+            EXPECT_EQ(layout.FieldsOfId(layout.ToId(raw)), edge) << text;
+        }
+        uint64_t raw = 0;
+        ASSERT_TRUE(layout.Pack({5, 6, 7}, &raw));
+        EXPECT_EQ(layout.ToId(raw + 1) - layout.ToId(raw), uint64_t{1} << layout.sequence_shift);
+        ASSERT_TRUE(layout.Pack(last, &raw));
+        EXPECT_EQ(layout.ToId(raw), (uint64_t{1} << layout.bits()) - 1);
+    }
+}
+
+TEST(LayoutText, Epochs) {
+    EXPECT_EQ(Parsed(WithEpoch("1970-01-01")).epoch, 0);
+    EXPECT_EQ(Parsed(WithEpoch("0")).epoch, 0);
+    EXPECT_EQ(Parsed(WithEpoch("1288834974657")).epoch, 1288834974657);
+    for (const char* same :
+         {"2010-11-04 01:42:54.657", "2010-11-04T01:42:54.657Z", "2010-11-04T01:42:54.657"})
+        EXPECT_EQ(Parsed(WithEpoch(same)).epoch, 1288834974657) << same;
+    EXPECT_EQ(Parsed(WithEpoch("2010-11-04Z")).epoch, Parsed(WithEpoch("2010-11-04 00:00")).epoch);
+    EXPECT_EQ(Parsed(WithEpoch("2010-11-04 00:00:00.5")).epoch % 1000, 500);
+    EXPECT_EQ(Parsed(WithEpoch("2010-11-04 00:00:00.05")).epoch % 1000, 50);
+    EXPECT_EQ(Format(Parsed("time=41:1ms, node=10, sequence=12, epoch=253402300800000")),
+              WithEpoch("253402300800000"));  // the year 10000
+    // <chrono> cannot represent the year of this epoch.
+    EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=983555550055000")),
+              "time=3:1s, node=0, sequence=3, epoch=983555550055000");
+    EXPECT_EQ(Format(Parsed("time=3:1ms, node=0, sequence=3, epoch=253402300799999")),
+              "time=3:1ms, node=0, sequence=3, epoch=9999-12-31 23:59:59.999");
+}
+
+TEST(LayoutText, Edges) {
+    EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
+    EXPECT_EQ(Parsed("time=1:1s, node=31, sequence=31, epoch=0").bits(), 63);
+    EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:1000ms, epoch=0")),
+              "sequence=1, node=0, time=10:1s, epoch=1970-01-01");
+}
+
+struct Malformed {
+    const char* text;
+    LayoutError error;
+    const char* part = "";  // the wrong part
+};
+
+TEST(LayoutText, MalformedInEveryWay) {
+    using enum LayoutError;
+    const Malformed cases[] = {
+        {"", kEmpty},
+        {" \t\n", kEmpty},
+        {"twiter", kUnknownName},
+        {"Twitter", kUnknownName},
+        {"twitter2", kUnknownName},
+        {"twitte", kUnknownName},
+        {"41/10/12", kUnknownName},
+        {"time=41:1ms, node, sequence=12, epoch=0", kNotAField, "node"},
+        {"time=41:1ms, node=10, sequence=12, epoch=0,", kNotAField, ""},
+        {"time=41:1ms,, node=10, sequence=12, epoch=0", kNotAField, ""},
+        {"twitter, epoch=0", kNotAField, "twitter"},
+        {"time=41:1ms, worker=10, sequence=12, epoch=0", kUnknownField, "worker=10"},
+        {"=1", kUnknownField, "=1"},
+        {"Time=41:1ms, node=10, sequence=12, epoch=0", kUnknownField, "Time=41:1ms"},
+        {"time=41:1ms, node=5, node=5, sequence=12, epoch=0", kRepeatedField, "node=5"},
+        {"epoch=0, epoch=0", kRepeatedField, "epoch=0"},
+        {"time=41:1ms, node=10, sequence=12", kMissingField},
+        {"node=10, sequence=12, epoch=0", kMissingField},
+        {"time=41:1ms, sequence=12, epoch=0", kMissingField},
+        {"time=41:1ms, node=10, epoch=0", kMissingField},
+        {"time=41:1ms, node=, sequence=12, epoch=0", kBadWidth, "node="},
+        {"time=41:1ms, node=ten, sequence=12, epoch=0", kBadWidth, "node=ten"},
+        {"time=41:1ms, node=-1, sequence=12, epoch=0", kBadWidth, "node=-1"},
+        {"time=41:1ms, node=10 bits, sequence=12, epoch=0", kBadWidth, "node=10 bits"},
+        {"time=41:1ms, node=10:1ms, sequence=12, epoch=0", kBadWidth, "node=10:1ms"},
+        {"time=:1ms, node=10, sequence=12, epoch=0", kBadWidth, "time=:1ms"},
+        {"time=41:1ms, node=4294967306, sequence=12, epoch=0", kBadWidth, "node=4294967306"},
+        {"time=41, node=10, sequence=12, epoch=0", kBadUnit, "time=41"},
+        {"time=41:, node=10, sequence=12, epoch=0", kBadUnit, "time=41:"},
+        {"time=41:1, node=10, sequence=12, epoch=0", kBadUnit, "time=41:1"},
+        {"time=41:ms, node=10, sequence=12, epoch=0", kBadUnit, "time=41:ms"},
+        {"time=41:1us, node=10, sequence=12, epoch=0", kBadUnit, "time=41:1us"},
+        {"time=41:1ms:2, node=10, sequence=12, epoch=0", kBadUnit, "time=41:1ms:2"},
+        {"time=41:1.5ms, node=10, sequence=12, epoch=0", kBadUnit, "time=41:1.5ms"},
+        {"time=41:0ms, node=10, sequence=12, epoch=0", kUnitNotInSecond, "time=41:0ms"},
+        {"time=41:7ms, node=10, sequence=12, epoch=0", kUnitNotInSecond, "time=41:7ms"},
+        {"time=30:2s, node=10, sequence=12, epoch=0", kUnitNotInSecond, "time=30:2s"},
+        {"time=41:2000ms, node=10, sequence=12, epoch=0", kUnitNotInSecond, "time=41:2000ms"},
+        {"time=39:10ms, node=10, sequence=12, epoch=2024-01-01 00:00:00.005", kEpochNotOnTick},
+        {"time=30:1s, node=10, sequence=12, epoch=500", kEpochNotOnTick},
+        {"time=0:1ms, node=10, sequence=12, epoch=0", kNoBits, "time=0:1ms"},
+        {"time=41:1ms, node=10, sequence=0, epoch=0", kNoBits, "sequence=0"},
+        {"time=10:1ms, node=32, sequence=12, epoch=0", kFieldTooWide, "node=32"},
+        {"time=10:1ms, node=10, sequence=32, epoch=0", kFieldTooWide, "sequence=32"},
+        {"time=42:1ms, node=10, sequence=12, epoch=0", kTooManyBits},
+        {"time=999:1ms, node=10, sequence=12, epoch=0", kTooManyBits},
+        {"time=41:1ms, node=10, sequence=12, epoch=", kBadEpoch, "epoch="},
+        {"time=41:1ms, node=10, sequence=12, epoch=yesterday", kBadEpoch, "epoch=yesterday"},
+        {"time=41:1ms, node=10, sequence=12, epoch=-1", kBadEpoch, "epoch=-1"},
+        {"time=41:1ms, node=10, sequence=12, epoch=1969-12-31", kBadEpoch, "epoch=1969-12-31"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-02-29", kBadEpoch, "epoch=2021-02-29"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-13-01", kBadEpoch, "epoch=2021-13-01"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-1-1", kBadEpoch, "epoch=2021-1-1"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-01-01 24:00", kBadEpoch,
+         "epoch=2021-01-01 24:00"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-01-01 12:60", kBadEpoch,
+         "epoch=2021-01-01 12:60"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-01-01 12:00:00.1234", kBadEpoch,
+         "epoch=2021-01-01 12:00:00.1234"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-01-01 12:00+01", kBadEpoch,
+         "epoch=2021-01-01 12:00+01"},
+        {"time=41:1ms, node=10, sequence=12, epoch=2021-01-01 12", kBadEpoch,
+         "epoch=2021-01-01 12"},
+        {"time=41:1ms, node=10, sequence=12, epoch=1000000000000000", kBadEpoch,
+         "epoch=1000000000000000"},
+        {"time=54:1ms, node=1, sequence=1, epoch=0", kTooLong},
+        {"time=45:1s, node=1, sequence=1, epoch=0", kTooLong},
+        {"time=62:1ms, node=0, sequence=1, epoch=0", kTooLong},
+    };
+    for (const Malformed& one : cases) {
+        const std::string text = one.text;
+        const LayoutResult result = Parse(text);
+        EXPECT_EQ(result.error, one.error) << text << ": " << LayoutErrorText(result.error);
+        EXPECT_EQ(text.substr(std::min(result.position, text.size()), result.length), one.part)
+            << text;
+        EXPECT_STRNE(LayoutErrorText(result.error), LayoutErrorText(kNone));
+    }
+}
+
+TEST(LayoutText, EveryErrorHasItsOwnWords) {
+    for (int i = 0; i <= static_cast<int>(LayoutError::kTooLong); i++)
+        for (int j = 0; j < i; j++)
+            EXPECT_STRNE(LayoutErrorText(static_cast<LayoutError>(i)),
+                         LayoutErrorText(static_cast<LayoutError>(j)));
 }
 
 }  // namespace

@@ -1,11 +1,4 @@
 #include "core/lease/lease_answer.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "printers.h"
 
 namespace randflake {

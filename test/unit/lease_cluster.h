@@ -7,9 +7,6 @@
 
 #pragma once
 
-#include <deque>
-#include <set>
-
 #include "lease_coordinator.h"
 
 namespace randflake::simulation {

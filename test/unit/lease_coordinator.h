@@ -4,16 +4,10 @@
 
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <optional>
-#include <vector>
-
 #include "core/lease/lease.h"
 #include "core/lease/pool_look.h"
 #include "core/secret/secret_records.h"
+#include "standard.h"
 
 namespace randflake::simulation {
 

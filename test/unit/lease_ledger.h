@@ -9,13 +9,6 @@
 
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "core/lease/lease.h"
 #include "events.h"
 #include "toy_ring.h"

@@ -2,12 +2,8 @@
 // nothing before its mark. The mark must be the earliest safe second. If a rule is removed, the
 // test must find a wrong mark.
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <iostream>
-
 #include "lease_coordinator.h"
+#include "test.h"
 
 namespace randflake::simulation {
 namespace {

@@ -1,11 +1,5 @@
 #include "core/lease/lease_holder.h"
 #include "core/lease/pool_look.h"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdint>
-
 #include "printers.h"
 
 namespace randflake {

@@ -27,14 +27,6 @@
 // If the coordinator refuses a call because of the holder's secrets, it answers with the first
 // second of the missing secret. Many clocks and arguments differ from a rule's limit by one second.
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "lease_cluster.h"
 
 namespace randflake::simulation {

@@ -2,10 +2,6 @@
 // after a server fails. kBounds limits the extra wait with leased node ids, compared with static
 // node ids. If a bound names a mutant, a run with this mutant must exceed the bound.
 
-#include <gtest/gtest.h>
-
-#include <iostream>
-
 #include "simulated_server.h"
 
 namespace randflake::simulation {

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <ostream>
-
 #include "core/generator/generator.h"
 #include "core/identifier/layout.h"
+#include "test.h"
 
 namespace randflake {
 

@@ -1,13 +1,7 @@
 // Compares SortSigned with the order of int64_t, and checks what MixGroups leaves in its place.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <numeric>
-#include <random>
-#include <vector>
-
 #include "core/identifier/run_order.h"
+#include "test.h"
 
 namespace randflake {
 namespace {

@@ -1,12 +1,5 @@
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <vector>
-
-#include "core/identifier/layout.h"
 #include "core/secret/secret_file.h"
-
+#include "core/identifier/layout.h"
 #include "printers.h"
 
 namespace randflake {

@@ -1,20 +1,7 @@
 // Tests rings of secrets. A small cipher allows checks of every number: numbers have different
 // identifiers, each issued identifier decodes to its number, and no other identifier decodes.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/secret/secret_ring.h"
-
 #include "printers.h"
 #include "vector_paths.h"
 

@@ -4,9 +4,7 @@
 
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
+#include "standard.h"
 
 namespace randflake::sequence_server {
 

@@ -4,10 +4,7 @@
 // restored from an older state.
 
 #include "sequence_server.h"
-
-#include <gtest/gtest.h>
-
-#include <random>
+#include "test.h"
 
 namespace randflake::sequence_server {
 namespace {

@@ -4,8 +4,6 @@
 // values drawn from `tickets`, `hops` and `leaps`. Seconds and positions are relative to the
 // present. With an argument, the modeled server takes over the node id from another server.
 
-#include <cstdio>
-
 #include "sequence_server.h"
 
 using namespace randflake::sequence_server;

@@ -1,12 +1,7 @@
 // Checks that signed integers keep the order of raw numbers, and that shards are contiguous.
 
-#include <gtest/gtest.h>
-
-#include <random>
-#include <set>
-#include <vector>
-
 #include "core/identifier/shard.h"
+#include "test.h"
 
 namespace randflake {
 namespace {

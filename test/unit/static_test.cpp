@@ -1,10 +1,7 @@
 // Checks at compile time which types satisfy the concept Environment.
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-
 #include "core/server/server.h"
+#include "test.h"
 
 namespace randflake {
 namespace {

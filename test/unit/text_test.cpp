@@ -1,10 +1,5 @@
-#include <gtest/gtest.h>
-
-#include <cctype>
-#include <random>
-#include <string>
-
 #include "core/identifier/id_text.h"
+#include "test.h"
 
 namespace randflake {
 namespace {

@@ -2,10 +2,8 @@
 
 #pragma once
 
-#include <array>
-#include <cstdint>
-
 #include "core/secret/secret_records.h"
+#include "test.h"
 
 namespace randflake::simulation {
 

@@ -1,13 +1,6 @@
 // Tests what a session does before it uses the type, for different secrets in the database.
 
 #include "core/type/type_binding.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "printers.h"
 
 namespace randflake {

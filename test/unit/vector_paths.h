@@ -2,11 +2,8 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "core/identifier/cipher_batch.h"
+#include "test.h"
 
 namespace randflake {
 

@@ -1,18 +1,8 @@
 // Tests the bytes of the window file, the ends of node ranges, and the plans of starts and reloads.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "core/identifier/layout.h"
 #include "core/window/reload_plan.h"
 #include "core/window/resumption.h"
-
 #include "printers.h"
 
 namespace randflake {

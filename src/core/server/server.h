@@ -83,29 +83,14 @@ struct Decisions {
 
     explicit constexpr Decisions(const auto&) {}
 
-    template <typename... Args>
-    static void SetTime(Args... args) {
-        randflake::SetTime(args...);
-    }
-    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        return randflake::PlanStart(error, found, start);
-    }
-    static bool Resumes(const WindowState& found, const Start& start, const Lease& lease) {
-        return randflake::Resumes(found, start, lease);
-    }
+    static constexpr auto& SetTime = randflake::SetTime;
+    static constexpr auto& PlanStart = randflake::PlanStart;
+    static constexpr auto& Resumes = randflake::Resumes;
+    static constexpr auto& ChooseRange = randflake::ChooseRange;
+    static constexpr auto& LeaseOpensAt = randflake::LeaseOpensAt;
+    static constexpr auto& PlanReload = randflake::PlanReload;
     static Second OpensAt(const WindowState& state, const NodeRange& nodes) {
         return state.OpensAt(nodes);
-    }
-    static uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
-                                const Second (&earliest)[kMaxRanges], Second now) {
-        return randflake::ChooseRange(state, ranges, in_use, earliest, now);
-    }
-    static Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                               Second held_off_until) {
-        return randflake::LeaseOpensAt(error, state, nodes, held_off_until);
-    }
-    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
-        return randflake::PlanReload(reload, state);
     }
     static void TakeBack(WindowState* state, Second end) { state->TakeBack(end); }
     template <typename AtomicWord, typename... Sets>
