@@ -33,6 +33,7 @@ namespace randflake::simulation {
 namespace {
 
 using Value = std::optional<int64_t>;
+using Answer = std::optional<std::vector<Value>>;
 
 struct Argument {
     Argument(const Value& value) : text(value ? std::to_string(*value) : "NULL") {}
@@ -285,22 +286,23 @@ private:
         Put("serve", true, {first, count});
     }
 
-    // Runs act(&answer) in a holder's transaction. `act` returns whether the call succeeds.
+    // Runs act() in a holder's transaction. `act` returns the answer, or none if the call fails.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
         const bool commit = commits_ || !random_.OneIn(10);
         const Coordinator before = model_;
-        std::vector<Value> answer;
-        const bool done = act(&answer);
-        const bool tells = !done && chain != nullptr && model_.about_secrets();
-        if (tells)
-            answer = {model_.LacksFrom(*chain)};
+        Answer answer = act();
+        const bool done = answer.has_value();
+        if (!done && chain != nullptr && model_.about_secrets())
+            answer = {{model_.LacksFrom(*chain)}};
         if (!done || !commit)
             model_.RollBackTo(before);
-        Put(operation, commit, arguments, done || tells ? &answer : nullptr, model_.refusal());
+        Put(operation, commit, arguments, answer, model_.refusal());
         return done;
     }
+    static Answer Done(bool done) { return done ? Answer{std::in_place} : std::nullopt; }
+    static Answer Row(const Value& value) { return value ? Answer{{value}} : std::nullopt; }
 
     int64_t Duration() {
         if (random_.OneIn(30))
@@ -320,18 +322,17 @@ private:
         const int64_t role = random_.Between(1, 2);
         Call(
             "acquire", {static_cast<int64_t>(incarnation), nodes, duration, TextOf(chain), role},
-            [&](std::vector<Value>* answer) {
+            [&]() -> Answer {
                 const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
                                                   duration, chain, role);
                 if (!grant)
-                    return false;
+                    return {};
                 held_.push_back({grant->lease_id, incarnation, grant->start.count, grant->end.count,
                                  role, chain});
                 if (held_.size() > 12)
                     held_.erase(held_.begin());
-                *answer = {grant->lease_id,    grant->first_node_id, grant->node_count,
-                           grant->start.count, grant->end.count,     model_.LacksFrom(chain)};
-                return true;
+                return {{grant->lease_id, grant->first_node_id, grant->node_count,
+                         grant->start.count, grant->end.count, model_.LacksFrom(chain)}};
             },
             &chain);
     }
@@ -383,14 +384,13 @@ private:
             "renew",
             {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration, role,
              again ? ChainText(chain) : TextOf(chain)},
-            [&](std::vector<Value>* answer) {
+            [&]() -> Answer {
                 const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
                                                expected_end, duration, chain, role);
                 if (!last)
-                    return false;
+                    return {};
                 held.last = *last;
-                *answer = {*last, model_.LacksFrom(chain)};
-                return true;
+                return {{last, model_.LacksFrom(chain)}};
             },
             &chain);
         if (!done)
@@ -406,11 +406,10 @@ private:
             last_used = Pick({held.start - 1, held.start, now_, held.last, held.last + 1,
                               random_.Between(held.start - 1, held.last)});
         const int64_t role = AskingRole(held);
-        Call("release", {held.lease_id, static_cast<int64_t>(incarnation), last_used, role},
-             [&](std::vector<Value>*) {
-                 return model_.Release(identity_, now_, held.lease_id, {{0, incarnation}},
-                                       last_used, role);
-             });
+        Call("release", {held.lease_id, static_cast<int64_t>(incarnation), last_used, role}, [&] {
+            return Done(model_.Release(identity_, now_, held.lease_id, {{0, incarnation}},
+                                       last_used, role));
+        });
         MaybeForget(holder);
     }
 
@@ -418,13 +417,7 @@ private:
         int64_t keep_ms = random_.Between(-1, 20) * 1000 + random_.Between(0, 1) * 500;
         if (!model_.leases().empty() && random_.OneIn(2))
             keep_ms = std::max(now_ - Edge(), int64_t{0}) * 1000 - random_.Between(0, 1) * 500;
-        Call("purge", {keep_ms}, [&](std::vector<Value>* answer) {
-            const auto count = model_.Purge(identity_, now_, keep_ms);
-            if (!count)
-                return false;
-            *answer = {*count};
-            return true;
-        });
+        Call("purge", {keep_ms}, [&] { return Row(model_.Purge(identity_, now_, keep_ms)); });
     }
 
     int64_t FromOfLast() const {
@@ -502,8 +495,8 @@ private:
                 from = ToUnix(record.from).count;
         }
         const auto [argument, text] = AsArgument(fingerprint);
-        Call("add_secret", {text, from}, [&, named = argument](std::vector<Value>*) {
-            return model_.AddSecret(identity_, now_, named, from);
+        Call("add_secret", {text, from}, [&, named = argument] {
+            return Done(model_.AddSecret(identity_, now_, named, from));
         });
     }
 
@@ -516,28 +509,18 @@ private:
                                                         : known.count - 1]
                               .fingerprint;
         const auto [argument, text] = AsArgument(fingerprint);
-        Call("remove_secret", {text}, [&, named = argument](std::vector<Value>*) {
-            return model_.RemoveSecret(identity_, now_, named);
-        });
+        Call("remove_secret", {text},
+             [&, named = argument] { return Done(model_.RemoveSecret(identity_, now_, named)); });
     }
 
     void Configure(const Coordinator::Change& change) {
-        Value closed;
-        if (change.closed)
-            closed = int64_t{*change.closed};
         Call("configure",
              {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
-              closed, int64_t{change.never_leased}, int64_t{change.forget_key},
+              Value(change.closed), int64_t{change.never_leased}, int64_t{change.forget_key},
               change.max_nodes_per_role,
               change.chain ? Argument(TextOf(*change.chain)) : Argument(Value()),
               change.max_grants_per_role, int64_t{change.nothing_lost}},
-             [&](std::vector<Value>* answer) {
-                 const auto free_at = model_.Configure(identity_, now_, change);
-                 if (!free_at)
-                     return false;
-                 *answer = {*free_at};
-                 return true;
-             });
+             [&] { return Row(model_.Configure(identity_, now_, change)); });
     }
 
     // Configures a pool that is soon exhausted. Some pools end at the layout's last node id.
@@ -610,21 +593,17 @@ private:
     }
 
     void Mark() {
-        Call("mark", {}, [&](std::vector<Value>* answer) {
-            *answer = {model_.Mark(identity_, now_)};
-            return true;
-        });
+        Call("mark", {}, [&] { return Row(model_.Mark(identity_, now_)); });
     }
 
     void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
-             const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
+             const Answer& answer = {}, Refusal refusal = Refusal::kNone) {
         std::cout << seed_ << '\t' << step_++ << '\t' << identity_ / kSystem << '/'
                   << identity_ % (1 << 16) << '/' << (identity_ & kDirectories & ~kStarts) << '@'
                   << Started() << '.' << (identity_ & kStarts) << "/1/1\t" << now_ << '\t'
                   << operation << '\t' << (commit ? 't' : 'f') << '\t' << ArrayText(arguments)
-                  << '\t'
-                  << (answer != nullptr ? ArrayText({answer->begin(), answer->end()}) : "\\N")
-                  << '\t' << SqlState(refusal) << '\n';
+                  << '\t' << (answer ? ArrayText({answer->begin(), answer->end()}) : "\\N") << '\t'
+                  << SqlState(refusal) << '\n';
     }
 
     const uint64_t seed_;

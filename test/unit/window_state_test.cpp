@@ -88,37 +88,34 @@ const WindowState& Example() {
     return state;
 }
 
-WindowState RandomState(std::mt19937_64* random) {
+WindowState RandomState(std::mt19937_64* engine) {
+    auto& random = *engine;
+    const auto below = [&](uint64_t n) { return static_cast<uint32_t>(random() % n); };
+    const auto instant = [&] { return static_cast<int64_t>(random()); };
     WindowState state{};
-    state.origin = {(*random)(),
-                    static_cast<uint32_t>((*random)()),
-                    {(*random)(), (*random)(), static_cast<int64_t>((*random)())}};
-    state.secrets.count = static_cast<uint32_t>((*random)() % (kMaxGenerations + 1));
+    state.origin = {random(), static_cast<uint32_t>(random()), {random(), random(), instant()}};
+    state.secrets.count = below(kMaxGenerations + 1);
     uint32_t from = 0;
     for (uint32_t i = 0; i < state.secrets.count; i++) {
-        state.secrets.records[i] = {(*random)() | 1, from};
-        from += 1 + static_cast<uint32_t>((*random)() % (kMaxEnd / kMaxGenerations - 1));
+        state.secrets.records[i] = {random() | 1, from};
+        from += 1 + below(kMaxEnd / kMaxGenerations - 1);
     }
-    state.differs_from = {static_cast<uint32_t>((*random)() % kMaxEnd)};
-    state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
-    state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
+    state.differs_from = {below(kMaxEnd)};
+    state.skew.largest_ms = below(kMaxSkewMs + 1);
+    state.skew.smallest_ms = below(state.skew.largest_ms + 1);
     state.write = Example().write;
-    state.write.number = (*random)();
+    state.write.number = random();
     if (state.secrets.count > 0)
-        state.leases[(*random)() % kMaxLeases] = Example().leases[0];
-    state.stop = {{(*random)(), (*random)()},
-                  static_cast<int64_t>((*random)()),
-                  static_cast<int64_t>((*random)()),
-                  {static_cast<uint32_t>((*random)() % kNodeIds), 1}};
-    state.floor = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
-    state.copied_at = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
+        state.leases[below(kMaxLeases)] = Example().leases[0];
+    state.stop = {{random(), random()}, instant(), instant(), {below(kNodeIds), 1}};
+    state.floor = {below(kMaxEnd + 1)};
+    state.copied_at = {below(kMaxEnd + 1)};
     state.original = Example().original;
-    state.configured = {static_cast<uint32_t>((*random)() % kNodeIds), 1};
-    state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
+    state.configured = {below(kNodeIds), 1};
+    state.end_count = 1 + below(kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
-        const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
-        const auto count = static_cast<uint32_t>(1 + (*random)() % (kNodeIds - first));
-        state.ends[i] = {{first, count}, static_cast<uint32_t>((*random)() % (kMaxEnd + 1))};
+        const uint32_t first = below(kNodeIds);
+        state.ends[i] = {{first, 1 + below(kNodeIds - first)}, below(kMaxEnd + 1)};
     }
     return state;
 }
@@ -424,10 +421,6 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
 }
 
-void UseNodes(Start* start, uint32_t first, uint32_t count) {
-    start->nodes = {first, count};
-}
-
 // Each case removes one condition of the proof that no other server has used the node ids.
 struct Doubt {
     const char* what;
@@ -435,58 +428,45 @@ struct Doubt {
     Finding finding = Finding::kOwn;
 };
 
+#define CHANGE(...) [](auto* f, auto* s) { (void)f, (void)s, __VA_ARGS__; }
 const Doubt kDoubts[] = {
-    {"the stop is not recorded", [](auto* f, auto*) { f->stop = Stop{}; }},
-    {"no write is known", [](auto* f, auto* s) { f->write.number = s->marker = 0; }},
-    {"there was another write since: the disk was rolled back",
-     [](auto*, auto* s) { s->marker = 78; }},
-    {"the marker shows the write before",
-     [](auto* f, auto* s) { f->write.follows = s->marker = 76; }},
-    {"none is known: the machine's memory was lost", [](auto*, auto* s) { s->marker = 0; }},
-    {"another boot", [](auto*, auto* s) { s->boot[0]++; }},
-    {"another boot by its second half", [](auto*, auto* s) { s->boot[1]++; }},
+    {"the stop is not recorded", CHANGE(f->stop = Stop{})},
+    {"no write is known", CHANGE(f->write.number = s->marker = 0)},
+    {"there was another write since: the disk was rolled back", CHANGE(s->marker = 78)},
+    {"the marker shows the write before", CHANGE(f->write.follows = s->marker = 76)},
+    {"none is known: the machine's memory was lost", CHANGE(s->marker = 0)},
+    {"another boot", CHANGE(s->boot[0]++)},
+    {"another boot by its second half", CHANGE(s->boot[1]++)},
     {"the boot is not known",
-     [](auto* f, auto* s) {
-         for (int i = 0; i < 2; i++)
-             f->stop.boot[i] = s->boot[i] = 0;
-     }},
-    {"just too late", [](auto*, auto* s) { s->uptime_ms = {500000 + kSkewMs}; }},
-    {"long after", [](auto*, auto* s) { s->uptime_ms = {900000}; }},
-    {"before the stop", [](auto*, auto* s) { s->uptime_ms = {499999}; }},
-    {"just too late by the wall clock",
-     [](auto*, auto* s) { s->wall_ms = {kStoppedAtMs + kSkewMs}; }},
-    {"long after by the wall clock: the machine was paused",
-     [](auto*, auto* s) { s->wall_ms = {INT64_MAX / 2}; }},
-    {"before the stop by the wall clock", [](auto*, auto* s) { s->wall_ms = {kStoppedAtMs - 1}; }},
-    {"a stop at an impossible time", [](auto* f, auto*) { f->stop.uptime_ms = {INT64_MIN}; }},
-    {"no difference of clocks is tolerated", [](auto*, auto* s) { s->skew.smallest_ms = 0; }},
-    {"a smaller one was tolerated since the start",
-     [](auto*, auto* s) { s->skew.smallest_ms = 500; }},
-    {"a smaller one was tolerated before the stop",
-     [](auto* f, auto*) { f->skew.smallest_ms = 500; }},
+     CHANGE(f->stop.boot[0] = f->stop.boot[1] = 0, s->boot[0] = s->boot[1] = 0)},
+    {"just too late", CHANGE(s->uptime_ms = {500000 + kSkewMs})},
+    {"long after", CHANGE(s->uptime_ms = {900000})},
+    {"before the stop", CHANGE(s->uptime_ms = {499999})},
+    {"just too late by the wall clock", CHANGE(s->wall_ms = {kStoppedAtMs + kSkewMs})},
+    {"long after by the wall clock: a machine was paused", CHANGE(s->wall_ms = {INT64_MAX / 2})},
+    {"before the stop by the wall clock", CHANGE(s->wall_ms = {kStoppedAtMs - 1})},
+    {"a stop at an impossible time", CHANGE(f->stop.uptime_ms = {INT64_MIN})},
+    {"no difference of clocks is tolerated", CHANGE(s->skew.smallest_ms = 0)},
+    {"a smaller one was tolerated since the start", CHANGE(s->skew.smallest_ms = 500)},
+    {"a smaller one was tolerated before the stop", CHANGE(f->skew.smallest_ms = 500)},
     {"a smaller one was tolerated before the stop, and a greater one is since",
-     [](auto* f, auto* s) {
-         f->skew = {500, 500};
-         s->skew = {2000, 2000};
-     }},
-    {"a node id before those of the stop", [](auto*, auto* s) { UseNodes(s, 99, 5); }},
-    {"a node id after those of the stop", [](auto*, auto* s) { UseNodes(s, 100, 5); }},
-    {"node ids never used", [](auto*, auto* s) { UseNodes(s, 104, 1); }},
-    {"node ids used before those of the stop", [](auto*, auto* s) { UseNodes(s, 500, 1); }},
-    {"all node ids", [](auto*, auto* s) { UseNodes(s, 0, 131072); }},
-    {"another system", [](auto* f, auto*) { f->origin.system_identifier ^= 1; },
-     Finding::kOtherSystem},
-    {"timeline before", [](auto* f, auto*) { f->origin.timeline = 0; }, Finding::kOtherTimeline},
-    {"timeline after", [](auto* f, auto*) { f->origin.timeline = 2; }, Finding::kOtherTimeline},
-    {"another inode", [](auto* f, auto*) { f->origin.identity.inode ^= 1; }, Finding::kCopied},
-    {"another device", [](auto* f, auto*) { f->origin.identity.device ^= 1; }, Finding::kCopied},
-    {"another time of birth", [](auto* f, auto*) { f->origin.identity.birth_nanoseconds++; },
-     Finding::kCopied},
+     CHANGE(f->skew = {500, 500}, s->skew = {2000, 2000})},
+    {"a node id before those of the stop", CHANGE(s->nodes = {99, 5})},
+    {"a node id after those of the stop", CHANGE(s->nodes = {100, 5})},
+    {"node ids never used", CHANGE(s->nodes = {104, 1})},
+    {"node ids used before those of the stop", CHANGE(s->nodes = {500, 1})},
+    {"all node ids", CHANGE(s->nodes = {0, 131072})},
+    {"another system", CHANGE(f->origin.system_identifier ^= 1), Finding::kOtherSystem},
+    {"timeline before", CHANGE(f->origin.timeline = 0), Finding::kOtherTimeline},
+    {"timeline after", CHANGE(f->origin.timeline = 2), Finding::kOtherTimeline},
+    {"another inode", CHANGE(f->origin.identity.inode ^= 1), Finding::kCopied},
+    {"another device", CHANGE(f->origin.identity.device ^= 1), Finding::kCopied},
+    {"another birth", CHANGE(f->origin.identity.birth_nanoseconds++), Finding::kCopied},
 };
 
 TEST(PlanStart, AStartOfLeasedNodeIdsIsNotProven) {
     Start leased = kQuick;
-    UseNodes(&leased, 0, 0);
+    leased.nodes = {};
     leased.leased_nodes = 4;
     EXPECT_TRUE(Plan(Found(5)).proven);
     EXPECT_FALSE(Plan(Found(5), leased).proven);

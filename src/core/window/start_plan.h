@@ -79,22 +79,8 @@ NodeRange OriginalNodes(const WindowState& found, const Origin& own) noexcept;
 // hold-off. The uptime ensures this length even if the clock is set. Until another postmaster
 // starts, no window begins before the hold-off's end, even if the clock is set back (`floor`).
 //
-// A proof shows that no other server has used the node ids since this server's stop. Every other
-// server with these node ids starts after this stop, and then holds off. So if less time than the
-// tolerated difference of clocks has passed since the stop, no other server has issued anything.
-// The proof requires:
-//
-// - The server's last stop used this data directory, and the machine has not rebooted since. At
-//   this stop, its node ids included those configured now.
-// - No write of the state followed the stop. If the marker shows a later write, the disk was rolled
-//   back to this stop, and another run may have opened a window.
-// - PostgreSQL has not run in this directory since the stop. Otherwise a coordinator in one of its
-//   databases could have leased the node ids.
-// - Wall clock and uptime both show that less time than the tolerated difference has passed since
-//   the stop. The uptime alone is not enough, because it omits pauses of a virtual machine.
-//
-// The tolerated difference can change. The proof uses the smallest value since the stop, including
-// the value at the stop. The hold-off uses the largest value in the stopped run and this run.
+// A proof shows that no other server has used the node ids since this server's stop. The section
+// "Node ids that others have used" of docs/design.md lists its conditions and their reasons.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Returns whether a window may open at this second and uptime. See StartPlan for `opens_at_ms`.

@@ -4,13 +4,9 @@
 // identifier that the server has issued under these node ids has an earlier second. This holds even
 // after a crash, because the server writes a window's end before it uses the window.
 //
-// Other servers may have issued identifiers under the same node ids: a copy of the directory, a
-// promoted server, a server configured with these node ids, or this directory before its disk was
-// rolled back. The state does not show this. But the operator guarantees that each of these servers
-// stopped before this server started, and that all clocks differ by less than the tolerated
-// difference. So after a start, the server waits for the tolerated difference before it opens a
-// window. This wait is the hold-off. The server skips it if the state proves that no other server
-// ran since the last stop (PlanStart).
+// Other servers may have issued identifiers under the same node ids, and the state does not show
+// this. So a start waits, unless the state proves that no other server ran since the last stop
+// (PlanStart). docs/design.md, "Node ids that others have used", gives the reasons.
 
 #pragma once
 

@@ -9,14 +9,9 @@
 // call ends, with an error too. Calls outside, such as those of a deferred trigger's expression,
 // never see a run.
 //
-// Runs grow with what the statement has used, up to the length that work_mem allows. So a statement
-// that used fewer than 4,096 numbers drops at most as many, and a longer one at most seven times as
-// many. Runs hold numbers of one family. If a statement makes identifiers of two families, the
-// other family has short batches while a run is left.
-//
-// A run's numbers were reserved by this process, so they stay its own when their second ends, when
-// the window or lease ends, and when a new secret takes effect. kLongestHold bounds how far the
-// second of an identifier may be before its call.
+// Runs hold numbers of one family. If a statement makes identifiers of two families, the other
+// family has short batches while a run is left. docs/design.md, "Batches", has the bounds of a run,
+// and the reason why its numbers stay the process's own.
 
 #pragma once
 
