@@ -182,42 +182,29 @@ LayoutError Assemble(const Description& description, Layout* layout) {
 }  // namespace
 
 const char* LayoutErrorText(LayoutError error) noexcept {
-    switch (error) {
-        case LayoutError::kNone:
-            return "There is no error";
-        case LayoutError::kEmpty:
-            return "It is empty";
-        case LayoutError::kUnknownName:
-            return "It is neither the name of a layout nor a description of one";
-        case LayoutError::kNotAField:
-            return "A field of a description has a name, an equals sign and a value";
-        case LayoutError::kUnknownField:
-            return "The fields are time, node, sequence and epoch";
-        case LayoutError::kRepeatedField:
-            return "A field may be given once only";
-        case LayoutError::kMissingField:
-            return "Each of time, node, sequence and epoch must be given";
-        case LayoutError::kBadWidth:
-            return "A width is a number of bits";
-        case LayoutError::kBadUnit:
-            return "The width of time is followed by a colon and a unit in ms or s, as in 41:1ms";
-        case LayoutError::kUnitNotInSecond:
-            return "The unit of time must divide one second, as 1 ms, 10 ms or 1 s does";
-        case LayoutError::kEpochNotOnTick:
-            return "The epoch must be a multiple of the unit of time";
-        case LayoutError::kNoBits:
-            return "Time and sequence must have at least 1 bit each";
-        case LayoutError::kFieldTooWide:
-            return "Node id and sequence may have at most 31 bits each";
-        case LayoutError::kTooManyBits:
-            return "Time, node id and sequence may have at most 63 bits together";
-        case LayoutError::kBadEpoch:
-            return "The epoch is a date from 1970 on, a timestamp in UTC or a number of Unix "
-                   "milliseconds";
-        case LayoutError::kTooLong:
-            return "Its last time would be after the year 294276";
-    }
-    return "It cannot be read";
+    // In the order of LayoutError.
+    static constexpr const char* kTexts[] = {
+        "There is no error",
+        "It is empty",
+        "It is neither the name of a layout nor a description of one",
+        "A field of a description has a name, an equals sign and a value",
+        "The fields are time, node, sequence and epoch",
+        "A field may be given once only",
+        "Each of time, node, sequence and epoch must be given",
+        "A width is a number of bits",
+        "The width of time is followed by a colon and a unit in ms or s, as in 41:1ms",
+        "The unit of time must divide one second, as 1 ms, 10 ms or 1 s does",
+        "The epoch must be a multiple of the unit of time",
+        "Time and sequence must have at least 1 bit each",
+        "Node id and sequence may have at most 31 bits each",
+        "Time, node id and sequence may have at most 63 bits together",
+        "The epoch is a date from 1970 on, a timestamp in UTC or a number of Unix "
+        "milliseconds",
+        "Its last time would be after the year 294276",
+    };
+    static_assert(std::size(kTexts) == static_cast<size_t>(LayoutError::kTooLong) + 1);
+    RANDFLAKE_ASSERT(static_cast<size_t>(error) < std::size(kTexts));
+    return kTexts[static_cast<size_t>(error)];
 }
 
 LayoutResult ParseLayout(const char* text, size_t length) noexcept {

@@ -118,31 +118,23 @@ SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* li
 }
 
 const char* SecretFileErrorText(SecretFileError error) noexcept {
-    switch (error) {
-        case SecretFileError::kNone:
-            break;
-        case SecretFileError::kEmpty:
-            return "The file must hold a secret.";
-        case SecretFileError::kNotASecret:
-            return "A secret is exactly 32 hexadecimal digits.";
-        case SecretFileError::kTimeOfFirst:
-            return "The first secret has no time.";
-        case SecretFileError::kNoTime:
-            return "After the first, a secret is followed by \"from\" and a time.";
-        case SecretFileError::kMalformedTime:
-            return "A time is written as in 2027-01-01T00:00:00Z, with its offset from UTC.";
-        case SecretFileError::kNotOnFullSecond:
-            return "A time must be a full second.";
-        case SecretFileError::kTimeOutOfRange:
-            return "A time must be one that identifiers can hold.";
-        case SecretFileError::kTimeNotIncreasing:
-            return "A time must be later than that of the secret before.";
-        case SecretFileError::kRepeated:
-            return "No secret may come twice.";
-        case SecretFileError::kTooMany:
-            return "There may be at most 16 secrets.";
-    }
-    return "There is no error.";
+    // In the order of SecretFileError.
+    static constexpr const char* kTexts[] = {
+        "There is no error.",
+        "The file must hold a secret.",
+        "A secret is exactly 32 hexadecimal digits.",
+        "The first secret has no time.",
+        "After the first, a secret is followed by \"from\" and a time.",
+        "A time is written as in 2027-01-01T00:00:00Z, with its offset from UTC.",
+        "A time must be a full second.",
+        "A time must be one that identifiers can hold.",
+        "A time must be later than that of the secret before.",
+        "No secret may come twice.",
+        "There may be at most 16 secrets.",
+    };
+    static_assert(std::size(kTexts) == static_cast<size_t>(SecretFileError::kTooMany) + 1);
+    RANDFLAKE_ASSERT(static_cast<size_t>(error) < std::size(kTexts));
+    return kTexts[static_cast<size_t>(error)];
 }
 
 }  // namespace randflake

@@ -177,25 +177,20 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept {
 }
 
 const char* StateErrorText(StateError error) noexcept {
-    switch (error) {
-        case StateError::kNone:
-            return "no error";
-        case StateError::kMissing:
-            return "the file does not exist";
-        case StateError::kLost:
-            return "the file is missing beside its identity file";
-        case StateError::kWrongLength:
-            return "the file has the wrong length";
-        case StateError::kWrongMagic:
-            return "the file does not begin as a window file does";
-        case StateError::kWrongVersion:
-            return "the file has an unknown format version";
-        case StateError::kWrongChecksum:
-            return "the checksum does not match";
-        case StateError::kWrongContent:
-            return "the content is impossible";
-    }
-    return "unknown error";
+    // In the order of StateError.
+    static constexpr const char* kTexts[] = {
+        "no error",
+        "the file does not exist",
+        "the file is missing beside its identity file",
+        "the file has the wrong length",
+        "the file does not begin as a window file does",
+        "the file has an unknown format version",
+        "the checksum does not match",
+        "the content is impossible",
+    };
+    static_assert(std::size(kTexts) == static_cast<size_t>(StateError::kWrongContent) + 1);
+    RANDFLAKE_ASSERT(static_cast<size_t>(error) < std::size(kTexts));
+    return kTexts[static_cast<size_t>(error)];
 }
 
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {

@@ -129,36 +129,24 @@ const char* lease_wrong_clock(const LeaseReport& report, const char* before) {
 
 // Returns why the worker has no lease. All roles see this text, so it never quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
-    const char* since = pstrdup(timestamptz_to_str(report.problem_since));
-    switch (report.problem) {
-        case LeaseProblem::kNone:
-            break;
-        case LeaseProblem::kSettings:
-            return psprintf("The settings have not allowed a request to the coordinator since %s.",
-                            since);
-        case LeaseProblem::kNotAsked:
-            return psprintf("The server has been unable to ask the coordinator since %s.", since);
-        case LeaseProblem::kNoAnswer:
-            return psprintf("The coordinator has not answered since %s.", since);
-        case LeaseProblem::kRefused:
-            return psprintf("The coordinator has refused since %s.", since);
-        case LeaseProblem::kSecrets:
-            return psprintf("The coordinator has not agreed about this server's secrets since %s.",
-                            since);
-        case LeaseProblem::kUnusable:
-            return psprintf("The coordinator has given no usable answer since %s.", since);
-        case LeaseProblem::kClocks:
-            return psprintf(
-                "The clocks of this server and of the coordinator have differed since "
-                "%s.",
-                since);
-        case LeaseProblem::kUsed:
-            return psprintf(
-                "The node ids that the coordinator leases were used by this server "
-                "itself, by a clock that was ahead; it has asked for others since %s.",
-                since);
-    }
-    return "The coordinator has not answered yet.";
+    if (report.problem == LeaseProblem::kNone)
+        return "The coordinator has not answered yet.";
+    // In the order of LeaseProblem.
+    static constexpr const char* kTexts[] = {
+        "",
+        "The settings have not allowed a request to the coordinator",
+        "The server has been unable to ask the coordinator",
+        "The coordinator has not answered",
+        "The coordinator has refused",
+        "The coordinator has not agreed about this server's secrets",
+        "The coordinator has given no usable answer",
+        "The clocks of this server and of the coordinator have differed",
+        "The node ids that the coordinator leases were used by this server itself, by a clock that "
+        "was ahead; it has asked for others",
+    };
+    static_assert(lengthof(kTexts) == static_cast<size_t>(LeaseProblem::kUsed) + 1);
+    return psprintf("%s since %s.", kTexts[static_cast<size_t>(report.problem)],
+                    timestamptz_to_str(report.problem_since));
 }
 
 // Returns why the worker has no lease, or by how much the clock is wrong, or both.
