@@ -31,8 +31,7 @@ BEGIN
             | (words[right_at] << 32) | (words[right_at + 1] << 48));
     END LOOP;
     RETURN keys;
-END
-$$;
+END $$;
 
 -- Returns HMAC-SHA-256 under a secret of 32 hexadecimal digits. This function and the next one are
 -- in PL/pgSQL, because auto_explain would log the secret as an argument of an SQL function.
@@ -47,8 +46,7 @@ BEGIN
         || sha256(int8send(a # x'3636363636363636'::bigint)
             || int8send(b # x'3636363636363636'::bigint) || decode(repeat('36', 48), 'hex')
             || message));
-END
-$$;
+END $$;
 
 -- Returns the two words of a key that permutes 53-bit numbers. See docs/masking.md.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea)
@@ -63,5 +61,4 @@ BEGIN
         k[i / 8 + 1] := k[i / 8 + 1] | (get_byte(h, i)::bigint << (8 * (i % 8)));
     END LOOP;
     RETURN k;
-END
-$$;
+END $$;

@@ -27,8 +27,7 @@ DECLARE
     t bigint;
 BEGIN
     --@ use encrypt k=k
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.randflake_decrypt(z bigint, k bigint[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -50,5 +49,4 @@ BEGIN
     END LOOP;
     z := z # k[1];
     RETURN ((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695);
-END
-$$;
+END $$;

@@ -48,5 +48,4 @@ BEGIN
         END IF;
     END LOOP;
     RETURN (l << 27) | r;
-END
-$$;
+END $$;

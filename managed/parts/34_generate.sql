@@ -37,8 +37,7 @@ BEGIN
         RETURN z;
     END LOOP;
     --@ use encrypt k=c.keys
-END
-$$;
+END $$;
 
 -- These functions make many identifiers in one call. 53-bit identifiers use the first 32,768
 -- numbers of a second. After nextval, a session skips numbers that are not usable. It takes a run
@@ -109,6 +108,5 @@ BEGIN
         GET DIAGNOSTICS made = ROW_COUNT;
         wanted := wanted - made;
     END LOOP;
-END
-$$;
+END $$;
 --@ end

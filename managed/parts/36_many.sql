@@ -26,8 +26,7 @@ BEGIN
         swaps[i] := s;
     END LOOP;
     RETURN swaps;
-END
-$$;
+END $$;
 
 --@ define exchange
 FOR i IN 0..5 LOOP
@@ -110,5 +109,4 @@ BEGIN
     --@ use exchange
     RETURN ARRAY(SELECT substring(all_, 64 * i + 1, 64)::bigint
         FROM (SELECT generate_series(0, cardinality(numbers) - 1) AS i OFFSET 0) AS states);
-END
-$$;
+END $$;

@@ -12,8 +12,7 @@ BEGIN
         END IF;
     END LOOP;
     RETURN 1;
-END
-$$;
+END $$;
 
 -- These functions return NULL when they encrypt a skipped number, or decrypt an identifier that no
 -- secret made. A 53-bit identifier belongs to the secret that is in use in the identifier's second.
@@ -56,8 +55,7 @@ BEGIN
         END IF;
     END LOOP;
     RETURN id;
-END
-$$;
+END $$;
 
 CREATE OR REPLACE FUNCTION randflake.@name@_ring_decrypt(
     id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
@@ -74,6 +72,5 @@ BEGIN
         END IF;
     END LOOP;
     RETURN NULL;
-END
-$$;
+END $$;
 --@ end

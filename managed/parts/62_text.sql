@@ -1,8 +1,7 @@
 -- The following functions mask numbers with the first secret.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean)
-RETURNS bigint
-LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+RETURNS bigint LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     secret text;
     utf8 bytea;

@@ -4,8 +4,7 @@ CREATE TYPE randflake_migrate.subject AS (target text, rows text,
     columns randflake_migrate.moved[], hanging randflake_migrate.hung[]);
 CREATE TYPE randflake_migrate.finding AS (grp regclass, object text, note text, remedy text);
 
-CREATE FUNCTION randflake_migrate.subject(target text, rows text)
-RETURNS randflake_migrate.subject
+CREATE FUNCTION randflake_migrate.subject(target text, rows text) RETURNS randflake_migrate.subject
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     columns randflake_migrate.moved[] := ARRAY(
