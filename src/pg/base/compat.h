@@ -20,6 +20,7 @@
 
 // Returns a small number that no other live process has.
 static inline int backend_number() {
+    Assert(MyProc != nullptr);
 #if PG_VERSION_NUM >= 170000
     return MyProcNumber;
 #else

@@ -25,7 +25,9 @@ bool shared_memory_attach() {
     Assert(LWLockHeldByMe(AddinShmemInitLock));
     bool found;
     auto* at = static_cast<char*>(ShmemInitStruct(kName, total_size(), &found));
+    Assert(found == IsUnderPostmaster);
     for (const SharedPart* part : parts) {
+        Assert(reinterpret_cast<uintptr_t>(at) % PG_CACHE_LINE_SIZE == 0);  // see Slot
         part->attach(at, !found);
         at += CACHELINEALIGN(part->size());
     }

@@ -26,12 +26,14 @@ static inline void worker_start() {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    Assert(!RecoveryInProgress());
     ConfigReloadPending = true;
 }
 
 // Sleeps for `ms` milliseconds, or until another process sets the latch. An earlier wait may have
 // reset the latch, so this function first checks for barriers, a shutdown and a reload.
 static inline void worker_sleep(long ms, uint32 wait_event) {
+    Assert(InterruptHoldoffCount == 0);  // so it holds no lock
     CHECK_FOR_INTERRUPTS();
     if (!ShutdownRequestPending && !ConfigReloadPending)
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, wait_event);

@@ -44,6 +44,7 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
                                ProcessUtilityContext context, ParamListInfo parameters,
                                QueryEnvironment* environment, DestReceiver* destination,
                                QueryCompletion* completion) {
+    Assert(context != PROCESS_UTILITY_TOPLEVEL || (innermost == Utility::kNone && load.depth == 0));
     const Utility outer = innermost;
     innermost = kind_of(statement);
     const bool entered = load_enter();
@@ -94,6 +95,7 @@ SQL_FUNCTION(randflake_copy_support) {
     // If the role may not execute the twin, COPY calls the original.
     if (!OidIsValid(twin) || !may_execute(twin))
         return Datum{0};
+    Assert(get_func_rettype(twin) == call->funcresulttype);
     Const* original = makeConst(INTERNALOID, -1, InvalidOid, sizeof(Datum),
                                 ObjectIdGetDatum(call->funcid), false, true);
     PG_RETURN_POINTER(makeFuncExpr(twin, call->funcresulttype, lappend(NIL, original),
@@ -106,6 +108,7 @@ void require_original(FunctionCallInfo fcinfo) {
     if (likely(call_site->fn_extra != nullptr))
         return;
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
+    Assert(OidIsValid(original));  // a superuser may execute any Oid
     if (!may_execute(original))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(original));
     // Checks the privilege once per call site. A non-null fn_extra marks the check as done.

@@ -35,6 +35,7 @@ static void free_run() {
 }
 
 void load_drop_run() {
+    Assert(load.next <= load.count);
     if (load.empty != nullptr)
         load.empty();
     if (load.next < load.count)
@@ -50,6 +51,7 @@ static void forget_statement() {
 }
 
 bool load_enter() {
+    Assert(load.depth > 0 || (load.empty == nullptr && load.used == 0));
     if (likely(!setting_sort_loads && load.depth == 0))
         return false;
     load.depth++;

@@ -20,6 +20,7 @@ void snowflake_layout_define_setting() {
 }
 
 Layout parse_layout(const char* text, size_t length, const char* message, int elevel) {
+    Assert(elevel >= ERROR);
     const LayoutResult result = ParseLayout(text, length);
     if (result.error != LayoutError::kNone)
         ereport(elevel,
@@ -35,6 +36,7 @@ Layout parse_layout(const char* text, size_t length, const char* message, int el
 }
 
 void snowflake_layout_load() {
+    Assert(process_shared_preload_libraries_in_progress);
     snowflake_layout =
         parse_layout(setting_snowflake_layout, strlen(setting_snowflake_layout),
                      "invalid value for parameter \"randflake.snowflake_layout\"", FATAL);

@@ -39,6 +39,7 @@ static const char* text_error_detail(const char* data, int length, const TextRes
         case TextError::kDecimal:
             return "It is a decimal number; the text form is base 32.";
         default: {
+            Assert(result.position < static_cast<size_t>(length));
             const char* bad = data + result.position;
             return psprintf("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
                             Min(pg_mblen(bad), static_cast<int>(data + length - bad)), bad);

@@ -85,7 +85,7 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(kKeyBytes));
 }
 
-// `level` is FATAL or ERROR. Before a call, the caller wipes the text and closes the file.
+// The caller wipes the text and closes the file before a call that may raise an error.
 
 static int file_detail() {
     return errdetail("\"randflake.secret_file\" names it.");
@@ -158,6 +158,7 @@ static void check_content(const SecretFileResult& result, bool too_long, int lev
 }
 
 static SecretList read_secret_file(const char* path, int level) {
+    Assert(level >= ERROR);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         ereport(level,
@@ -194,6 +195,7 @@ void secret_load() {
     // Processes other than the postmaster get the secrets from shared memory.
     if (IsUnderPostmaster)
         return;
+    Assert(process_shared_preload_libraries_in_progress);
     if (secret.state != SecretState::kUnset && setting_secret_file[0] != '\0')
         ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("both \"randflake.secret\" and \"randflake.secret_file\" are set"),
@@ -282,6 +284,7 @@ const char* secret_fingerprints_text(const SecretRecords& records) {
 SipKey secret_permutation_key(int generation, const char* use, const uint8* label, size_t length) {
     uint8 more[1 + kMaxLabelBytes] = {};
     Assert(length <= kMaxLabelBytes);
+    Assert(generation >= 0 && generation < shared_secrets->count);
     memcpy(more + 1, label, length);
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
     hmac_of_text(shared_secrets->keys[generation], use, more, 1 + length, digest);
@@ -301,7 +304,7 @@ SecretRing53 secret_ring53() {
 
 void secret_add_shared(const SecretList& list) {
     SharedSecrets& to = *shared_secrets;
-    Assert(list.count <= kMaxGenerations);
+    Assert(list.count <= kMaxGenerations && list.count >= to.count);
     for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {
         to.keys[i] = list.secrets[i].key;
         to.generations[i] = {list.secrets[i].from, ExpandKey(list.secrets[i].key)};

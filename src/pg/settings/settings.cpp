@@ -83,10 +83,11 @@ struct IntSetting {
 // Only the postmaster uses this variable. At a reload, it reads settings before its children do.
 static SkewRange skew_since_start{randflake::kMaxSkewMs, 0};  // empty
 
-// A SkewRange: smallest << 32 | largest. Only the postmaster writes it.
+// A SkewRange: smallest << 32 | largest.
 static std::atomic<uint64>* shared_skew;
 
 static void widen_skew(int value) {
+    Assert(!IsUnderPostmaster);
     const auto skew = static_cast<uint32>(value);
     skew_since_start = skew_since_start.With({skew, skew});
     shared_skew->store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,

@@ -57,6 +57,7 @@ static inline void record_clock(const Layout& layout, std::atomic<int64>& latest
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
                                                 Slot& slot, const Reservation& reservation) {
+    Assert(reservation.outcome == Outcome::kReserved);
     const auto [tick, node_id, sequence] = layout.Unpack(reservation.first);
     if (sequence == layout.FirstSequence(node_id))
         slot.finished.fetch_add(reserved_in_tick(layout, reservation.previous, reservation.window),
@@ -96,6 +97,7 @@ void count_window_closed(Window old) {
 }
 
 void count_wait(int64 microseconds) {
+    Assert(microseconds >= 0);
     shared_slots->counters.wait_microseconds.fetch_add(static_cast<uint64>(microseconds),
                                                        std::memory_order_relaxed);
 }

@@ -10,6 +10,7 @@ using randflake::FileIdentity;
 
 FileFailure file_failed(const char* action, const char* path) {
     Assert(errno != 0 && strlen(path) < sizeof FileFailure::path);
+    Assert(strlen(action) < sizeof FileFailure::action);
     FileFailure failure{errno, "", ""};
     strlcpy(failure.action, action, sizeof failure.action);
     strlcpy(failure.path, path, sizeof failure.path);
@@ -22,6 +23,7 @@ static FileFailure not_regular(const char* path) {
 }
 
 const char* file_failure_text(const FileFailure& failure) {
+    Assert(failure.error != 0);
     if (failure.error == kNotRegular)
         return psprintf("\"%s\" is not a regular file", failure.path);
     if (failure.error == kNotOwn)

@@ -32,6 +32,7 @@ static MarkerName held_name;
 
 // Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the directory's identity.
 static MarkerName marker_name(const Origin& origin) {
+    Assert(origin.system_identifier != 0 && origin.identity.inode != 0);
     const uint64 parts[] = {origin.system_identifier, origin.identity.inode, origin.identity.device,
                             static_cast<uint64>(origin.identity.birth_nanoseconds)};
     uint64 hash = UINT64CONST(0xcbf29ce484222325);
@@ -94,7 +95,7 @@ static int open_marker(const MarkerName& name) {
 }
 
 FileFailure run_marker_write(const Origin& origin, uint64* number) {
-    Assert(*number != 0);
+    Assert(*number != 0 && held < 0);
     const MarkerName name = marker_name(origin);
     const int fd = open_marker(name);
     if (fd >= 0) {
