@@ -2,8 +2,9 @@
 # secret. With valid settings, a server makes the identifiers of the reference implementation.
 
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 
-my $node = new_server('main', conf => 'log_min_messages = debug5');
+my $node = new_server('main', conf => "log_min_messages = debug5\nrestart_after_crash = on\n");
 my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
@@ -156,6 +157,8 @@ my %leased = (secret => $secret, max_clock_skew => 0, %coordinator);
 reloads(\%leased, '', 0, '  from static to leased');
 reloads({ %static, %coordinator }, $shown, 1, '  both again');
 $session->quit;
+crash_backend($node);
+is(status_of($node, 'mode, randflake_generate() IS NOT NULL'), 'static|t', '  after a crash of a backend it is static');
 $node->stop;
 refuses_to_start($node, { %static, %coordinator },
     qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/, '  and it does not start');

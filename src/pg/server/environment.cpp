@@ -156,7 +156,9 @@ static void init_server() {
     static PostmasterMemory memory;
     static uint64_t boot_at_start[2];
     static TransactionId first_xid;
+    static bool leased;
     if (!memory.started) {
+        leased = setting_coordinator[0] != '\0';
         read_boot_id(memory.machine_boot);
         memcpy(boot_at_start, memory.machine_boot, sizeof boot_at_start);
         first_xid = mix_in_checkpoint(boot_at_start);
@@ -164,7 +166,6 @@ static void init_server() {
     shared_server->window_lock = shared_memory_lock();
     ConditionVariableInit(&shared_server->window_changed);
     shared_server->first_xid = first_xid;
-    const bool leased = setting_coordinator[0] != '\0';
     const NodeRanges ranges{{leased ? 0 : static_cast<uint32_t>(setting_node_id),
                              static_cast<uint32_t>(setting_node_count)},
                             leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
