@@ -62,6 +62,7 @@ private:
             randflake::UseReserved(
                 [&] { return Family::Reserve(wanted); }, Family::ReadRing,
                 [](const randflake::Reservation& reservation, const auto& ring) {
+                    Assert(reservation.count >= 1 && reservation.count <= lengthof(ids));
                     const auto numbers = static_cast<int>(reservation.count);
                     const uint64 skipped = randflake::EncryptNumbers(
                         ring, vector_path, reservation.first, numbers, ids);
@@ -157,6 +158,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     Assert(result->setDesc->natts == 1);
+    Assert(TupleDescAttr(result->setDesc, 0)->atttypid == INT8OID);
     Datum value = Int64GetDatum(0);
     bool null = false;
     HeapTuple row = heap_form_tuple(result->setDesc, &value, &null);

@@ -6,6 +6,7 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/server/environment.h"
+#include "pg/server/require.h"
 #include "pg/settings/settings.h"
 
 using namespace randflake;
@@ -121,6 +122,7 @@ static constexpr int64 kShortWait = 20;  // milliseconds
 // again before it sleeps, so it misses no change of the window.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
+    Assert(InterruptHoldoffCount == 0);
     const WallMs now = precise_wall_clock();
     const int64 left =
         layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now.count))).count;
@@ -181,14 +183,17 @@ static Reservation reserve(SlotChoice choice, uint32 wanted) {
 }
 
 Reservation reserve_numbers(SlotChoice choice, uint32 wanted) {
+    Assert(missing_setting() == nullptr);
     return reserve<RandflakeNumbers>(choice, wanted);
 }
 
 Reservation reserve_snowflake(uint32 wanted) {
+    Assert(has_node_id());
     return reserve<SnowflakeNumbers>(SlotChoice::kLowest, wanted);
 }
 
 Reservation reserve_53(uint32 wanted) {
+    Assert(missing_setting() == nullptr);
     return reserve<Numbers53>(SlotChoice::kOwn, wanted);
 }
 
@@ -224,6 +229,7 @@ Reservation reserve_long_run_53(uint32* visited, uint32 wanted) {
 }
 
 void wait_for_second_after(Second second) {
+    Assert(InterruptHoldoffCount == 0);
     const SteadyUs started_at = steady_microseconds();
     const SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
     SteadyUs now = started_at;

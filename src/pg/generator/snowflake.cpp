@@ -44,6 +44,7 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
     prefetched.left = 0;
     if (prefetched.statement != statement)
         prefetched.wanted = 1;
+    Assert(prefetched.wanted >= 1 && prefetched.wanted <= kLargestBatch);
     const Reservation reservation = reserve_snowflake(prefetched.wanted);
 
     if (prefetched.statement == statement)

@@ -18,20 +18,11 @@ struct Row {
     bool nulls[32];
     int count;
 
-    void Add(Datum value) {
+    void Add(Datum value) { AddUnless(false, value); }
+    void AddUnless(bool null, Datum value) {
         Assert(count < static_cast<int>(lengthof(values)));
         values[count] = value;
-        nulls[count++] = false;
-    }
-    void AddNull() {
-        values[count] = 0;
-        nulls[count++] = true;
-    }
-    void AddUnless(bool null, Datum value) {
-        if (null)
-            AddNull();
-        else
-            Add(value);
+        nulls[count++] = null;
     }
 };
 }  // namespace

@@ -17,6 +17,7 @@ Second secrets_read_decode_horizon() {
 }
 
 void raise_secret_lacking() {
+    Assert(secrets_decode_horizon() != randflake::kNoSecond);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("this server lacks a secret that is in use"),

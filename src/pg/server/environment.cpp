@@ -27,6 +27,7 @@ static bool done(const FileFailure& failure) {
 }
 
 bool Environment::ReadState(WindowState* state, StateError* error, Origin* origin) {
+    Assert(!RecoveryInProgress());
     origin->system_identifier = GetSystemIdentifier();
     origin->timeline = GetWALInsertionTimeLine();
     return done(window_file_read(state, error, &origin->identity));
@@ -39,6 +40,7 @@ bool Environment::PeekAtState(WindowState* state, StateError* error) {
     return server_peek_failure.error == 0;
 }
 bool Environment::WriteState(const WindowState& state) {
+    Assert(InterruptHoldoffCount == 1);  // so the window lock is the only lock
     return done(window_file_write(state));
 }
 uint64 Environment::ReadMarker(const Origin& origin) {
@@ -171,8 +173,7 @@ static void init_server() {
                             leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
     postmaster.MakeMemory(leased, ranges, boot_at_start, begins_in_recovery(), &memory);
     // The postmaster calls on_exit after its children have exited, even after a crash of a backend.
-    if (!IsUnderPostmaster)
-        on_shmem_exit(on_exit, 0);
+    on_shmem_exit(on_exit, 0);
 }
 
 const SharedPart server_part = kSharedPart<SharedServer, shared_server, init_server>;

@@ -42,8 +42,12 @@ struct ServerEnvironment {
         with_slot_sets(use);
     }
 
-    static void Lock() { LWLockAcquire(shared_server->window_lock, LW_EXCLUSIVE); }
+    static void Lock() {
+        Assert(!window_lock_held() && MyProc != nullptr);
+        LWLockAcquire(shared_server->window_lock, LW_EXCLUSIVE);
+    }
     static bool TryLock() {
+        Assert(!window_lock_held());
         return LWLockConditionalAcquire(shared_server->window_lock, LW_EXCLUSIVE);
     }
     static void Unlock() { LWLockRelease(shared_server->window_lock); }
@@ -87,7 +91,10 @@ struct ServerEnvironment {
     static void LogRange(uint32 before, randflake::Second now);
     static void ShowRanges(uint32 range,
                            const randflake::Second (&opens_at)[randflake::kMaxRanges]);
-    static void Closing(const randflake::Window& window) { count_window_closed(window); }
+    static void Closing(const randflake::Window& window) {
+        Assert(window_lock_held());
+        count_window_closed(window);
+    }
     static void ShowLeases(const Holder& holder);
     static void ClaimNodes();  // of LogStart
 };

@@ -125,6 +125,7 @@ static const char* layouts_that_hold(int64 node_id) {
 }
 
 void require_snowflake_nodes(int64 first_node_id) {
+    Assert(first_node_id >= 0);
     const int64 last = first_node_id + shared_slots->slot_count - 1;
     const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
     if (last <= limit)

@@ -104,6 +104,7 @@ void ServerEnvironment::LogRange(uint32 before, Second now) {
 
 void ServerEnvironment::ShowRanges(uint32 range, const Second (&opens_at)[kMaxRanges]) {
     Assert(window_lock_held());
+    Assert(range < Max(shared_server->memory.ranges.count, 1));
     shared_report->report.Update([&](WindowReport* report) {
         report->range = range;
         memcpy(report->opens_at, opens_at, sizeof opens_at);
