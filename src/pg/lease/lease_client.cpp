@@ -60,6 +60,7 @@ static bool is_printable(const char* character, int bytes) {
 
 // Copies as much of `text` as fits, and replaces unprintable bytes.
 static LeaseResult failed(LeaseProblem problem, const char* text) {
+    Assert(problem != LeaseProblem::kNone);
     LeaseResult result{};
     result.problem = problem;
     size_t length = 0;
@@ -93,6 +94,7 @@ struct Parameters {
     int count;
 
     void Add(const Parameter& parameter) {
+        Assert(count < static_cast<int>(lengthof(keywords)));
         keywords[count] = parameter.keyword;
         values[count++] = parameter.value;
     }
@@ -259,6 +261,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
 
 // Returns a failure at the deadline or, if `interruptible`, at a shutdown or a reload.
 static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
+    Assert(InterruptHoldoffCount == 0);
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         if (interruptible && (ShutdownRequestPending || ConfigReloadPending)) {
@@ -290,6 +293,7 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
     const Ms round_trip = answer.answered_at - answer.asked_at;
+    Assert(round_trip >= Ms{0});
     // Adds 1 ms to the error, because both servers read their clocks in whole milliseconds.
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
@@ -299,6 +303,8 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
 // reloads do not end the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int clock_column = -1) {
+    Assert(MyBackendType == B_BG_WORKER && CurrentMemoryContext != TopMemoryContext);
+    Assert(clock_column < request.shape.columns);
     static bool ends_with_worker;
     if (!ends_with_worker)
         before_shmem_exit(end_asking, 0);
@@ -370,6 +376,7 @@ static const char* holder_name() {
 
 LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,
                                  const SecretRecords& secrets) {
+    Assert(secrets.count > 0);
     const CoordinatorRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
         "differs_from "
@@ -425,11 +432,13 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, U
 }
 
 LeaseResult lease_client_upstream() {
+    Assert(PrimaryConnInfo[0] != '\0');  // libpq would ask a server of its defaults
     const CoordinatorRequest request{kWhichServer, 0, {}, {}, {}};
     return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted);
 }
 
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts) {
+    Assert(setting_node_id >= 0 && secret_ring().count() > 0);
     const CoordinatorRequest request{
         "SELECT servers, leases FROM randflake_lease_announce($1, $2, $3, $4, $5, $6, $7)",
         7,

@@ -33,6 +33,7 @@ SQL_FUNCTION(randflake_coordinator_identity) {
 }
 
 char* coordinator_identity() {
+    Assert(!RecoveryInProgress() && OidIsValid(MyDatabaseId));
     // The server never replaces pg_control or touches PG_VERSION. A restore into the same directory
     // replaces pg_control, unless it overwrites files in place. File systems reuse inode numbers,
     // so the identity contains creation times or, if there are none, PG_VERSION's last change.

@@ -151,6 +151,7 @@ const SharedPart look_part = kSharedPart<Guarded<LookReport>, shared_look, init_
 
 // Reads and writes the launcher's own fields.
 static LookReport* report() {
+    Assert(strcmp(MyBgworkerEntry->bgw_function_name, "randflake_look_main") == 0);
     return &shared_look->value;
 }
 
@@ -345,6 +346,7 @@ static bool exists(Oid oid, MemoryContext context) {
 
 // Waits until this time has passed (negative: forever) or a worker ends. Exits if the server stops.
 static void pause_for(long milliseconds) {
+    Assert(InterruptHoldoffCount == 0);
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),
                     milliseconds, wait_event("RandflakeLook"));
@@ -469,6 +471,7 @@ void randflake_look_main(Datum) {
     BackgroundWorkerUnblockSignals();
     if (report()->own_turn) {
         report()->own_turn = false;
+        Assert(OidIsValid(report()->asked));
         answer(report()->asked, report()->question, kRestarts);
     }
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);

@@ -67,6 +67,7 @@ void lease_wake_worker() {
 }
 
 void ServerEnvironment::ShowLeases(const Holder& holder) {
+    Assert(window_lock_held());
     shared_leases->report.Update([&holder](LeaseReport* report) {
         report->open = holder.open();
         report->next = holder.next();
@@ -107,10 +108,12 @@ const char* lease_clock_text(const LeaseReport& report) {
 }
 
 void lease_record_clock(const CoordinatorClock& clock) {
+    Assert(shared_leases->worker_pid == MyProcPid);
     shared_leases->report.Update([&clock](LeaseReport* report) { report->clock = clock; });
 }
 
 void lease_record_problem(LeaseProblem problem, const char* message, UnixSecond not_before) {
+    Assert(shared_leases->worker_pid == MyProcPid);
     const TimestampTz now = message[0] == '\0' ? 0 : GetCurrentTimestamp();
     shared_leases->report.Update([&](LeaseReport* report) {
         strlcpy(report->error, message, sizeof report->error);
@@ -180,6 +183,7 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
 }
 
 ErrorText no_lease_error(Second clock) {
+    Assert(shared_server->memory.leased);
     const LeaseReport report = lease_report();
     const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
     const char* now = second_text(clock);

@@ -40,6 +40,7 @@ void node_claim_open() {
 #ifdef F_OFD_SETLK
     if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0)
         return;
+    Assert(!IsUnderPostmaster && CurrentResourceOwner == nullptr);
     // Hashing needs a resource owner, which the postmaster lacks.
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake fingerprint");
     char name[40];
