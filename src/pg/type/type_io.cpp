@@ -154,6 +154,7 @@ SQL_FUNCTION(randflake_cast_support) {
     if (!IsA(argument, Const))
         refuse_sequence(nodeToString(argument), call->funcresulttype);
     Datum values[] = {Datum{0}, Int32GetDatum(-1), BoolGetDatum(true)};
+    Assert(list_length(call->args) <= static_cast<int>(lengthof(values)));
     for (int i = 0; i < list_length(call->args); i++) {
         const auto* constant = static_cast<Const*>(list_nth(call->args, i));
         if (!IsA(constant, Const) || constant->constisnull)

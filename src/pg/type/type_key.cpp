@@ -249,6 +249,7 @@ static const char* bind_hint() {
         found = beside;
         beside = nullptr;
     }
+    Assert(found != nullptr);
     const bool in_part = binding.differs_from > Second{0};
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -287,6 +288,7 @@ static const char* bind_hint() {
 
 // Compares the tables with these secrets. With `decoding`, reads only randflake_key.
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
+    Assert(decoding == HistoricSnapshotActive());
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
     // randflake_key_check matters only if randflake_key has an entry besides the first secret's.
@@ -319,6 +321,7 @@ struct GenerationRange {
 }  // namespace
 
 static void add_entries(Oid function, const SecretRecords& records, GenerationRange added) {
+    Assert(added.first < added.end && added.end <= static_cast<int>(records.count));
     const Oid check_table = find_table(kCheckTable, function);
     for (int i = added.first; i < added.end; i++) {
         const char* entry = secret_entry_text(records.records[i]);
@@ -389,6 +392,7 @@ static bool report(BindingStep step, const TypeBinding& binding, const SecretRec
 }
 
 pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, uint64 raw) {
+    Assert(ring.count() > 0);
     prepare(function);
     // pg_upgrade creates the tables without rows, and later adds the data files with their rows.
     if (IsBinaryUpgrade)
@@ -400,6 +404,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     // This process may not know an entry that was committed after it last read the binding. So the
     // loop reads the tables again before it refuses the use, locks the tables or adds entries.
     for (int reads = 0;;) {
+        Assert(reads < 8);
         const bool reading = known.secrets != records.count;
         reads += reading ? 1 : 0;
         const TypeBinding binding =
