@@ -53,9 +53,7 @@ make_server() {
 # start_server [SETTING=VALUE...]
 start_server() {
     local options=
-    for setting; do
-        options+=" -c $setting"
-    done
+    for setting; do options+=" -c $setting"; done
     as_server pg_ctl -D "$data" -l "$work/server.log" -o "$options" -w start >/dev/null ||
         die "the server did not start: $(tail -5 "$work/server.log")"
 }

@@ -22,9 +22,7 @@ npm install --silent --no-audit --no-fund --ignore-scripts "${packages[@]}"
     cat ours
     for package in "${packages[@]}"; do
         line="| $package |"
-        for case in 5ms 2s 1h full; do
-            line+=" $(node peers.mjs "$package" $case) |"
-        done
+        for case in 5ms 2s 1h full; do line+=" $(node peers.mjs "$package" $case) |"; done
         node peers.mjs "$package" two >one
         node peers.mjs "$package" two >other
         echo "$line $(comm -12 <(sort one) <(sort other) | wc -l) |"

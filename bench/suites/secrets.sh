@@ -38,7 +38,5 @@ suite_secrets() {
             done
         done < <(secret_queries $rows)
     done | awk -F, '$5 > 0' >>"$samples"
-    for count in 1 2 4; do
-        data=$work/secrets$count stop_server
-    done
+    for count in 1 2 4; do data=$work/secrets$count stop_server; done
 }
