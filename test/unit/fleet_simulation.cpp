@@ -102,7 +102,8 @@ private:
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
-        set_back_far_ = scenario_.set_back_far && has_static() && random_.OneIn(2);
+        set_back_far_ = scenario_.set_back_far && has_static() &&
+                        (scenario_.only_handovers || random_.OneIn(2));
         skew_stays_ = scenario_.skew_stays || (scenario_.changes_settings && random_.OneIn(2));
         coordinator_trouble_ = scenario_.coordinator_trouble.value_or(coordinator_trouble_);
         server_trouble_ = scenario_.server_trouble.value_or(server_trouble_);
@@ -117,28 +118,31 @@ private:
     }
 
     void MakeSites() {
+        const bool hosts = scenario_.only_handovers && random_.OneIn(3);
         const int64_t made = UnixNow() - random_.Between(0, 20);
         const int count = scenario_.fleet == Fleet::kEverything ? 2 : 1;
         for (int i = 0; i < count; i++) {
             NodeRange nodes{0, static_cast<uint32_t>(node_ids_)};
-            if (scenario_.fleet == Fleet::kOneDirectory && static_nodes_.count == kLeasedNodes)
+            if (hosts ||
+                (scenario_.fleet == Fleet::kOneDirectory && static_nodes_.count == kLeasedNodes))
                 nodes = static_nodes_;
             else if (has_static())
                 nodes = {static_cast<uint32_t>(random_.Between(0, node_ids_ - 4)),
                          static_cast<uint32_t>(random_.Between(kLeasedNodes, 4))};
+            const bool closed = i > 0 || (scenario_.only_handovers && !hosts);
             const Coordinator::Pool pool{nodes.first, nodes.count, max_duration_, max_clock_skew_,
-                                         i > 0};
+                                         closed};
             const uint64_t identity = ++identities_;
             sites_.push_back(
                 {Cluster({scenario_.layout, pool, scenario_.rules, identity, made}, identity,
                          max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
-                 i == 0 ? std::optional(nodes) : std::nullopt});
+                 closed ? std::nullopt : std::optional(nodes)});
             if (clocks_agree())
                 sites_.back().cluster.StepClock(WrongByMs());
             if (scenario_.rotates)
                 Configure(&sites_.back(), Coordinator::Change{.chain = agreed_});
         }
-        if (scenario_.fleet == Fleet::kEverything && random_.OneIn(3))
+        if (hosts || (scenario_.fleet == Fleet::kEverything && random_.OneIn(3)))
             sites_[0].host = 0;
     }
 
@@ -178,7 +182,8 @@ private:
             HappenToCoordinator(&random_.Pick(sites_));
         else if (random_.OneIn(server_trouble_))
             HappenToServer(&server);
-        else if (set_back_far_ && server.may_leave() && random_.OneIn(60))
+        else if (set_back_far_ && server.may_leave() &&
+                 random_.OneIn(scenario_.only_handovers ? 10 : 60))
             StepClock(server.machine());
         else if (random_.OneIn(5))
             StepNetwork();
@@ -736,6 +741,10 @@ private:
             findings_.to_leases += settings.leases && !before.leases;
             findings_.to_static += !settings.leases && before.leases;
         }
+        StartWith(settings, server);
+    }
+
+    void StartWith(const Settings& settings, SimulatedServer* server) {
         SetRight(server->machine());
         server->Start(settings, FileAtStart(*server, settings));
         Serve(*server);
@@ -785,7 +794,7 @@ private:
                 room_ms > server.SkewMs().count && !random_.OneIn(3))
                 return random_.Between(server.SkewMs().count, room_ms);
         }
-        return random_.Between(max_clock_skew_, 40) * 1000;
+        return random_.Between(max_clock_skew_, scenario_.only_handovers ? 10 : 40) * 1000;
     }
 
     void StepClock(Machine* machine, bool may_set_back = true) {
@@ -810,11 +819,32 @@ private:
         Happened(&Events::skew_changes) << "clocks may differ by " << skew_ms << " ms\n";
     }
 
+    // All servers stop. At once, one server starts with all static node ids, or two share them. If
+    // a pool is open, the others lease.
+    void HandOver(size_t first) {
+        for (SimulatedServer& server : servers_)
+            if (server.may_stop())
+                Stop(&server);
+        const auto shares = static_cast<uint32_t>(random_.Between(1, 2));
+        const uint32_t count = static_nodes_.count / shares;
+        for (uint32_t i = 0; i < servers_.size(); i++) {
+            SimulatedServer& server = servers_[(first + i) % servers_.size()];
+            const bool leases = i >= shares;
+            const Settings settings{
+                leases, {leases ? 0 : static_nodes_.first + i * count, count}, leases ? 1 : count};
+            if (!server.running() && MayGiveUp(server.settings(), settings, server) &&
+                (leases ? sites_[0].pool.has_value() : MayUse(settings.nodes, server)))
+                StartWith(settings, &server);
+        }
+    }
+
     void HappenToServer(SimulatedServer* server) {
         const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
         if (chance < 4) {
             StepClock(server->machine());
             Trace(*server) << "clock " << server->machine()->offset_ms() << '\n';
+        } else if (scenario_.only_handovers) {
+            HandOver(random_.OneIn(2) ? 0 : static_cast<size_t>(server->role()));
         } else if (chance < 5 && server->running()) {
             snapshots_[static_cast<size_t>(server->role())] = server->directory();
             Trace(*server) << "snapshot\n";
@@ -890,6 +920,8 @@ private:
     }
 
     void StepStopped(SimulatedServer* server) {
+        if (scenario_.only_handovers)
+            return;
         if (random_.OneIn(10))
             Start(server);
         else if (random_.OneIn(25))

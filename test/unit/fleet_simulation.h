@@ -69,6 +69,7 @@ struct Scenario {
     bool made_in_place = true;       // a new coordinator may replace the last in the same place
     bool only_failovers = false;     // coordinators have only failovers and backups
     bool only_pool_changes = false;  // coordinators have only pool changes
+    bool only_handovers = false;     // servers only stop together and divide node ids anew
     bool loses_nothing = false;      // some failovers lose nothing, and operators say so
     bool skew_stays = false;         // the tolerated difference of clocks does not change
     bool changes_settings = false;   // changes settings between a stop and a prompt start
@@ -87,11 +88,20 @@ struct Scenario {
 
 // In these scenarios, things happen close together that are far apart in others. A lease that a
 // failover lost comes back by a restore; a directory uses node ids new to it right after another
-// server; a file lacks only the secret that was added last.
+// server; a file lacks only the secret that was added last; servers divide their node ids anew,
+// some return to a directory, and a clock shows what others used just before.
 inline const Scenario kRareFailovers{
     .only_failovers = true, .longest_lease = 8, .tolerated_skew = 0, .coordinator_trouble = 160};
 inline const Scenario kPromptStarts{
     .fleet = Fleet::kEverything, .skew_stays = true, .tolerated_skew = 3, .still_steps = 300};
+inline const Scenario kHandovers{.fleet = Fleet::kTwoNodeIds,
+                                 .only_handovers = true,
+                                 .set_back_far = true,
+                                 .longest_lease = 2,
+                                 .tolerated_skew = 1,
+                                 .coordinator_trouble = 100000,
+                                 .server_trouble = 600,
+                                 .still_steps = 300};
 inline const Scenario kWrongFiles{.fleet = Fleet::kTwoNodeIds,
                                   .rotates = true,
                                   .tolerated_skew = 1,

@@ -226,6 +226,13 @@ TEST(FleetSimulation, NothingTwiceAfterPromptStarts) {
                              Over(&F::taken_over, 0.1), Over(&F::changed_nodes, 0.3));
 }
 
+TEST(FleetSimulation, NothingTwiceAroundHandovers) {
+    ExpectNothingTwiceInRare(kHandovers, kSmall, 600, Over(&F::static_numbers, 15),
+                             Over(&F::taken_over, 0.3), Over(&F::failed_back, 0.1),
+                             Over(&F::proven_starts, 1), Over(&F::left_ranges, 0.3),
+                             Over(&F::set_back, 2), Over(&F::static_to_leased, 0.001));
+}
+
 TEST(FleetSimulation, NothingTwiceUnderWrongFiles) {
     ExpectNothingTwiceInRare(kWrongFiles, kSecrets, 300, Over(&F::static_numbers, 10),
                              Over(&F::added, 4), Over(&F::refused_starts, 0.05));
