@@ -1,10 +1,7 @@
 // ParseLayout must accept only layouts within the bounds. It must read each accepted layout back
 // from the text that FormatLayout writes. An error's position must be within the text.
 
-#include <cstring>
-
 #include "core/identifier/layout_text.h"
-
 #include "fuzz.h"
 
 namespace randflake {

@@ -2,10 +2,6 @@
 // if one row of the expected types arrives, no row follows, and the connection is then idle.
 
 #include "core/lease/lease_answer.h"
-
-#include <cerrno>
-#include <string>
-
 #include "fuzz.h"
 
 namespace randflake {

@@ -3,13 +3,8 @@
 // An error must name the first wrong line. The fuzzer tries the input as a file, and as the time at
 // which a file's second secret begins.
 
-#include "core/secret/secret_file.h"
-
-#include <ctime>
-#include <string>
-
 #include "core/identifier/layout.h"
-
+#include "core/secret/secret_file.h"
 #include "fuzz.h"
 
 namespace randflake {

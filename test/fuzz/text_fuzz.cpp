@@ -2,10 +2,7 @@
 // zeros. If ParseText refuses a text, the text must really contain the error that ParseText
 // reports. ParseTypeText may differ from ParseText only for decimal numbers.
 
-#include <charconv>
-
 #include "core/identifier/id_text.h"
-
 #include "fuzz.h"
 
 namespace randflake {

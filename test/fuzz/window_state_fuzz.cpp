@@ -3,10 +3,8 @@
 // The input is a Start and a file. The fuzzer also tries the file with a corrected checksum, so
 // that DecodeWindowState does not refuse the checksum.
 
-#include "core/window/resumption.h"
-
 #include "core/identifier/layout.h"
-
+#include "core/window/resumption.h"
 #include "fuzz.h"
 
 namespace randflake {
