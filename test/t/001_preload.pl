@@ -5,7 +5,7 @@ use Randflake;
 
 my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
+$node->sql('CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 
 my %generates = (
     'generate' => 'SELECT randflake_generate()',
@@ -28,11 +28,11 @@ for my $name (sort keys %generates, keys %inspects) {
         { message => qr/must be loaded via "shared_preload_libraries"/, hint => qr/"shared_preload_libraries"/ },
         "not preloaded: $name fails");
 }
-is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and shards work');
+is($node->sql($pure), $pure_result, 'not preloaded: text and shards work');
 error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
     { message => qr/must be loaded via "shared_preload_libraries"/ }, 'not preloaded: loading it in a session does not help');
 
-is($node->safe_psql('postgres', <<'SQL'), '64|3|60|64|t', 'not preloaded: a coordinator leases');
+is($node->sql(<<'SQL'), '64|3|60|64|t', 'not preloaded: a coordinator leases');
 SELECT randflake_lease_configure(first_node_id => 5, never_leased => true) IS NULL AS configured \gset
 SELECT pg_sleep(extract(epoch FROM grants_from - clock_timestamp())) IS NULL AS waited FROM randflake_pool \gset
 SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds
@@ -42,9 +42,8 @@ SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS re
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL
 error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"shared_preload_libraries"/ },
-    "not preloaded: $_ fails")
-  for 'SELECT randflake_next()', q{SELECT 'a'::randflake};
-is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
+    "not preloaded: $_ fails") for 'SELECT randflake_next()', q{SELECT 'a'::randflake};
+is($node->sql(q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
     't', 'not preloaded: times of the type work');
 
 # From here on, the server preloads the library. These settings give the server no secret.
@@ -60,7 +59,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     }
     ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no secret is configured'),
         "$label: the log tells at the start");
-    is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
+    is($node->sql($pure), $pure_result, "$label: text and shards work");
 }
 
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
@@ -74,29 +73,28 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     }
     ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no node id is configured'),
         "$label: the log tells at the start");
-    is( $node->safe_psql('postgres',
-            q{SELECT node_id, sequence FROM randflake_decode(randflake_encode('2030-01-01', 5, 6))}),
+    is( $node->sql(q{SELECT node_id, sequence FROM randflake_decode(randflake_encode('2030-01-01', 5, 6))}),
         '5|6', "$label: decode works");
-    is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
+    is($node->sql($pure), $pure_result, "$label: text and shards work");
 }
 
 $node->stop;
 configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
 $node->start;
 my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README.md');
-is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
+is($node->sql($block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
     'the type is bound by its first use, as README has it');
 
 # The server logs a warning if its minor release is older than the minimum in docs/security.md.
 my ($named) = slurp_file('docs/security.md') =~ /at least PostgreSQL ((?:\d+\.\d+(?:, | or )?)+)/;
 my %least = $named =~ /(\d+)\.(\d+)/g;
-my ($major, $minor) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)0*(\d+)$/;
+my ($major, $minor) = $node->sql('SHOW server_version_num') =~ /^(\d\d)0*(\d+)$/;
 is(join(' ', sort keys %least), '15 16 17 18', 'each major that had the fault is named');
 is( $node->log_contains('WARNING:  this minor release of PostgreSQL lets roles forge identifiers') ? 1 : 0,
     $minor < ($least{$major} // 0) ? 1 : 0, "  the log warns, or not, of $major.$minor");
 
 if ($node->pg_version >= 18) {
-    is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library reports its version');
+    is( $node->sql(<<'SQL'), 'randflake|t', 'the library reports its version');
 SELECT l.module_name, l.version = e.default_version
 FROM pg_get_loaded_modules() l JOIN pg_available_extensions e ON e.name = l.module_name
 SQL

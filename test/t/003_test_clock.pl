@@ -9,10 +9,8 @@ start_under_clock($node);
 # A step across 2^60 ns changes most bits, so a half-written time would equal neither time.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
-my $session = start_session($node, <<"SQL");
-SELECT string_agg(DISTINCT extract(epoch FROM clock_timestamp())::text, ' ')
-FROM generate_series(1, 2000000)
-SQL
+my $session = start_session($node,
+    "SELECT string_agg(DISTINCT extract(epoch FROM clock_timestamp())::text, ' ') FROM generate_series(1, 2000000)");
 my $steps = 0;
 while ($session->{handle}->pumpable) {
     clock_stands_at($node, $times[ $steps++ % 2 ]) for 1 .. 100;

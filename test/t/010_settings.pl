@@ -9,14 +9,12 @@ my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
 # Checks that the server does not start with these settings, and that the log gives the reason.
-sub refused {
-    my ($settings, $reason, $name) = @_;
+sub refused($settings, $reason, $name) {
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
     no_secret_in($log, $secret, "refused: $name: the secret is not shown");
 }
 
-sub secret_file {
-    my ($content, $mode) = @_;
+sub secret_file($content, $mode = undef) {
     my $path = $node->data_dir . '/secret';
     unlink $path;
     write_private_file($path, $content);
@@ -24,8 +22,7 @@ sub secret_file {
     return $path;
 }
 
-sub refused_file {
-    my ($path, $reason, $name) = @_;
+sub refused_file($path, $reason, $name) {
     my $log = refuses_to_start($node, { node_id => 1, secret_file => $path },
         qr/FATAL:(?=.*$reason)(?:.*\n)?.*"randflake\.secret_file"(?s:.*)HINT:/, "refused file: $name");
     no_secret_in($log, $secret, "refused file: $name: the secret is not shown");
@@ -92,12 +89,11 @@ my ($vector_secret, @vector) = ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 17337
 my $decode = "SELECT node_id, sequence, extract(epoch FROM generated_at)::bigint, $vector[3]"
   . " FROM randflake_decode($vector[3])";
 
-sub starts {
-    my ($settings, $name) = @_;
+sub starts($settings, $name) {
     configure($node, %$settings);
     ok($node->start(fail_ok => 1), "starts: $name") or return;
-    $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS randflake');
-    is($node->safe_psql('postgres', $decode), join('|', @vector), "decodes: $name");
+    $node->sql('CREATE EXTENSION IF NOT EXISTS randflake');
+    is($node->sql($decode), join('|', @vector), "decodes: $name");
     my $fields = fields_of($node, 'SELECT randflake_generate() FROM generate_series(1, 100)');
     is($fields->{distinct}, 100, "generates: $name");
     my ($first, $last) = ($settings->{node_id}, $settings->{node_id} + ($settings->{node_count} // 1) - 1);
@@ -125,8 +121,7 @@ my $shown = 'the next start of the server will fail: both "randflake.node_id" an
 my $reloads = 0;
 
 # Reloads the server with these settings. Checks the problem in the status, and counts warnings.
-sub reloads {
-    my ($settings, $problem, $warnings, $name) = @_;
+sub reloads($settings, $problem, $warnings, $name) {
     my $position = -s $node->logfile;
     configure($node, %$settings);
     # Every reload changes this setting. Its new value shows that the postmaster has reloaded.

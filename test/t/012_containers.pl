@@ -11,8 +11,7 @@ read_document('docs/containers.md', 'test/t/012_containers.pl');
 my $node = new_server('main');
 
 # Makes a secret file with this owner, group and mode. Returns undef if only root may make it.
-sub secret_of {
-    my ($owner, $group, $mode) = @_;
+sub secret_of($owner, $group, $mode) {
     if ($owner eq 'root') {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
@@ -64,7 +63,6 @@ for ([ 'db-0', 0 ], [ 'my-db-3', 48 ], [ 'db-17', 272 ]) {
 }
 
 # --- the image -----------------------------------------------------------------------------------
-
 SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
@@ -76,9 +74,7 @@ SKIP: {
     my $tree = getcwd() . '/build/image';
     my @files = map { s{\A\Q$tree\E/}{}r } sort glob "$tree/*/* $tree/*/*/*";
     my @extensions = map { s{.*/}{}r } sort glob "$installed/extension/randflake*";
-    is_deeply(
-        [ grep { -f "$tree/$_" } @files ],
-        [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
+    is_deeply([ grep { -f "$tree/$_" } @files ], [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
         '  the library, and what is installed of the extensions');
 
     my $out = PostgreSQL::Test::Utils::tempdir();
@@ -118,7 +114,7 @@ SKIP: {
         $mounted->append_conf('postgresql.conf',
             "extension_control_path = '$tree/share:\$system'\ndynamic_library_path = '$tree/lib:\$libdir'\n");
         $mounted->start;
-        is( $mounted->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT count(randflake_generate());'
+        is( $mounted->sql('CREATE EXTENSION randflake; SELECT count(randflake_generate());'
                   . "SELECT comment FROM pg_available_extensions WHERE name = 'randflake'"),
             "1\nmounted", 'a server uses the mounted extension');
         my $maps = slurp_file('/proc/' . slurp_file($mounted->data_dir . '/postmaster.pid') =~ s/\n.*//sr . '/maps');

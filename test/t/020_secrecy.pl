@@ -18,7 +18,7 @@ CONF
 my $node = new_server('main', conf => $talkative);
 my $file = $node->data_dir . '/secret';
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE EXTENSION randflake;
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE reader LOGIN;
@@ -58,8 +58,7 @@ my @looks = (
 my $key_probe = q{SELECT string_agg(randflake_encode('2030-01-01', n, n)::text, ' ')
                   FROM generate_series(1, 10) AS n};
 
-sub looks {
-    my ($label, $secret) = @_;
+sub looks($label, $secret) {
     for my $user (undef, 'reader', 'ordinary') {
         my $everything = '';
         for my $sql (@looks) {
@@ -89,10 +88,8 @@ for my $form ('setting', 'file') {
     unlink $node->logfile;
     $node->start;
 
-    is($node->safe_psql('postgres', 'SHOW randflake.secret'), $form eq 'setting' ? '********' : '',
-        "$form: shown masked");
-    is( $node->safe_psql('postgres',
-            q{SELECT setting, boot_val, reset_val, extra_desc ~ 'secret_file'
+    is($node->sql('SHOW randflake.secret'), $form eq 'setting' ? '********' : '', "$form: shown masked");
+    is( $node->sql(q{SELECT setting, boot_val, reset_val, extra_desc ~ 'secret_file'
               FROM pg_settings WHERE name = 'randflake.secret'}),
         $form eq 'setting' ? '********||********|t' : '|||t',
         "$form: masked in pg_settings");
@@ -102,17 +99,15 @@ for my $form ('setting', 'file') {
                 "$form: $sql is denied to an ordinary role");
         }
     }
-    is( $node->safe_psql('postgres',
-            q{SELECT count(*) FROM pg_settings WHERE name LIKE 'randflake.secret%'},
-            extra_params => [ '-U', 'ordinary' ]),
-        '0', "$form: no row in pg_settings for an ordinary role");
+    is($node->sql(q{SELECT count(*) FROM pg_settings WHERE name LIKE 'randflake.secret%'}, user => 'ordinary'), '0',
+        "$form: no row in pg_settings for an ordinary role");
     for my $user ('ordinary', 'reader') {
         is(error_of($node, 'SELECT * FROM pg_file_settings', user => $user)->{sqlstate}, '42501',
             "$form: pg_file_settings is denied to $user");
     }
     looks($form, $secret);
 
-    my $probe = $node->safe_psql('postgres', $key_probe);
+    my $probe = $node->sql($key_probe);
     for my $value ($other, 'malformed', substr($secret, 1), '') {
         my $log_start = -s $node->logfile;
         $set->($value);
@@ -121,11 +116,11 @@ for my $form ('setting', 'file') {
     }
     $set->($other);
     $node->reload;
-    is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
+    is($node->sql($key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
     crash_backend($node);
-    is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
+    is($node->sql($key_probe), $probe, "$form: the key in use outlives a crash");
 
     my $session = start_session($node, 'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
         'SELECT pg_sleep(3600)');
@@ -134,12 +129,11 @@ for my $form ('setting', 'file') {
     my @titles = grep { /^\s*(?:$postmaster|\d+\s+$postmaster)\s/ } `ps -eww -o pid,ppid,args`;
     cmp_ok(scalar @titles, '>', 5, "$form: the server's processes are found");
     no_secret_in(join('', @titles), $secret, "$form: process titles");
-    $node->safe_psql('postgres',
-        q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
+    $node->sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
     finish_session($session);
 
     $node->restart;
-    isnt($node->safe_psql('postgres', $key_probe), $probe, "$form: a restart takes the new secret");
+    isnt($node->sql($key_probe), $probe, "$form: a restart takes the new secret");
     looks("$form, after a restart", $other);
     $node->stop;
     my $log = slurp_file($node->logfile);

@@ -3,7 +3,7 @@
 use Randflake;
 
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
-$primary->safe_psql('postgres', 'CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
+$primary->sql('CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
       . ' INSERT INTO made SELECT FROM generate_series(1, 1000)');
 
 my $standby = standby_of($primary, 'standby');
@@ -27,10 +27,8 @@ is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006', '
 my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
                 sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))
                 FROM made, randflake_decode(id)};
-is($standby->safe_psql('postgres', $decoded), $primary->safe_psql('postgres', $decoded),
-    'standby: decodes as the primary does');
-is( $standby->safe_psql('postgres',
-        'SELECT count(*) FROM made WHERE randflake_from_text(randflake_to_text(id)) = id'
+is($standby->sql($decoded), $primary->sql($decoded), 'standby: decodes as the primary does');
+is( $standby->sql('SELECT count(*) FROM made WHERE randflake_from_text(randflake_to_text(id)) = id'
           . ' AND randflake_shard(id, 1) = 0'),
     1000, 'standby: text and shards work');
 
@@ -41,8 +39,7 @@ my $session = start_session($standby,
             BEGIN
                 PERFORM randflake_generate();
                 EXIT;
-            EXCEPTION WHEN read_only_sql_transaction THEN
-                PERFORM pg_sleep(0.1);
+            EXCEPTION WHEN read_only_sql_transaction THEN PERFORM pg_sleep(0.1);
             END;
         END LOOP;
       END $$},
@@ -52,8 +49,7 @@ $standby->poll_query_until('postgres',
 $primary->stop;
 $standby->promote;
 is((finish_session($session))[1], '', 'promoted: a session that was refused goes on');
-$standby->safe_psql('postgres',
-    q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
+$standby->sql(q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
 all_distinct($standby, 'SELECT id FROM made', 2001, 'promoted: generates, and nothing twice');
 
 $standby->stop;

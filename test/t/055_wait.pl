@@ -6,11 +6,11 @@ use Time::HiRes qw(time);
 
 my $node = start_server('main', own_clock => 1,
     settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 
 my $second = 10 + int time;
 clock_stands_at($node, $second);
-$node->safe_psql('postgres', q{SET randflake.max_wait = '60s';}
+$node->sql(q{SET randflake.max_wait = '60s';}
       . ' CREATE TABLE made AS SELECT randflake_generate() AS id FROM generate_series(1, 262144)');
 is_deeply(
     fields_of($node, 'SELECT id FROM made'),
@@ -36,7 +36,7 @@ for my $max_wait (0, 1, 300) {
         cmp_ok(time - $began, '>=', $max_wait / 1000, '  and not before that time');
     }
 }
-is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '', 'exhausted: asking for none succeeds');
+is($node->sql('SELECT randflake_generate(0)'), '', 'exhausted: asking for none succeeds');
 
 my $wait = 'SELECT randflake_generate()';
 my $waiting = q{FROM pg_stat_activity
@@ -44,32 +44,29 @@ my $waiting = q{FROM pg_stat_activity
 
 # Starts a session that waits, after these statements, and calls `end`. The wait must end with an
 # error that matches `pattern`.
-sub wait_ends {
-    my ($end, $pattern, $test_name, @statements) = @_;
+sub wait_ends($end, $pattern, $test_name, @statements) {
     my $session = start_session($node, @statements, $wait);
     wait_until_waiting($node, 1);
     $end->();
     like((finish_session($session))[1], $pattern, $test_name);
 }
-my $cancel = sub { $node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting") };
+my $cancel = sub { $node->sql("SELECT pg_cancel_backend(pid) $waiting") };
 my $cancelled = qr/57014: canceling statement due to user request/;
 
 wait_ends($cancel, $cancelled, 'pg_cancel_backend ends a wait');
-wait_ends(sub { $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiting") },
+wait_ends(sub { $node->sql("SELECT pg_terminate_backend(pid) $waiting") },
     qr/57P01: terminating connection due to administrator command/, 'pg_terminate_backend ends a wait');
 # The clock advances by more than the timeout, but stays in the same second.
 wait_ends(sub { clock_stands_at($node, $second + 0.9) }, qr/57014: canceling statement due to statement timeout/,
     'statement_timeout ends a wait', q{SET statement_timeout = '100ms'});
 
-my $force = $node->safe_psql('postgres',
-    q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
+my $force = $node->sql(q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 wait_ends(sub {
-        is($node->safe_psql('postgres', "SELECT backend_type $waiting"), 'parallel worker', 'a parallel worker waits');
-        $node->safe_psql('postgres',
-            q{SELECT pg_cancel_backend(leader_pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL});
+        is($node->sql("SELECT backend_type $waiting"), 'parallel worker', 'a parallel worker waits');
+        $node->sql(q{SELECT pg_cancel_backend(leader_pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL});
     }, $cancelled, 'canceling the leader ends the wait of its worker', "SET $force = on");
 
-is( $node->safe_psql('postgres', <<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
+is( $node->sql(<<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
 SET randflake.max_wait = 10;
 SET client_min_messages = warning;
 CREATE TEMP TABLE caught (n integer);
@@ -86,8 +83,7 @@ SELECT 'caught ' || count(*) FROM caught;
 SQL
 
 # Lets four sessions wait until the clock shows this second. Then `count` identifiers exist.
-sub sessions_wait_until {
-    my ($until, $count) = @_;
+sub sessions_wait_until($until, $count) {
     my @sessions = map { start_session($node, 'INSERT INTO made SELECT randflake_generate()') } 1 .. 4;
     wait_until_waiting($node, 4);
     clock_stands_at($node, $until);
@@ -107,16 +103,15 @@ for my $max_wait (0, 300) {
 wait_ends($cancel, $cancelled, 'pg_cancel_backend ends a wait for the window');
 # The window opens two or three seconds after the last one, as the machine is fast or slow.
 my ($opens) = error_of($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()')->{detail} =~ /^It opens at (.*)\.$/m;
-$second = $node->safe_psql('postgres', "SELECT extract(epoch FROM '$opens'::timestamptz)::bigint") - 2;
+$second = $node->sql("SELECT extract(epoch FROM '$opens'::timestamptz)::bigint") - 2;
 sessions_wait_until($second + 2, 262152);
 
 my $start_of_log = -s $node->logfile;
 
 # Uses up a second's numbers, and then calls once more. Returns how often the log reports the error.
-sub lines_after {
-    my ($at, $function, $numbers) = @_;
+sub lines_after($at, $function, $numbers) {
     clock_stands_at($node, $at);
-    $node->safe_psql('postgres', "SELECT count(*) FROM $function($numbers)");
+    $node->sql("SELECT count(*) FROM $function($numbers)");
     my ($status, $out, $errors) = $node->psql('postgres',
         "SET log_statement = none; SET client_min_messages = log; SET randflake.max_wait = 0; SELECT $function()");
     like($errors, qr/^(?!.*\bLOG:).*every identifier of this second is used/s,

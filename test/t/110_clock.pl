@@ -15,8 +15,7 @@ my $secret = random_secret();
 my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-sub restart_off_by {
-    my ($offset, %settings) = @_;
+sub restart_off_by($offset, %settings) {
     $node->stop if $node->{_pid};
     configure($node, secret => $secret, max_wait => '60s', %settings);
     clock_offset($node, $offset);
@@ -24,13 +23,12 @@ sub restart_off_by {
 }
 
 sub server_second {
-    return $node->safe_psql('postgres', "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
+    return $node->sql("SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
-sub generates {
-    my ($test_name, $count) = @_;
+sub generates($test_name, $count = 1000) {
     my $now = server_second();
-    my $era = $history->generates($node, $count // 1000, $test_name);
+    my $era = $history->generates($node, $count, $test_name);
     cmp_ok($era->{first}, '>=', $now, "$test_name: in no second before the clock's");
     return $era;
 }
@@ -41,8 +39,7 @@ sub exhaust {
     $history->add_era($file);
 }
 
-sub refuses {
-    my ($test_name, $sqlstate, %patterns) = @_;
+sub refuses($test_name, $sqlstate, %patterns) {
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
         $sqlstate, \%patterns, "$test_name: refuses", problem => 1);
 }
@@ -52,28 +49,23 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' were never used, and restart the server.';
 
 # Checks that the error says how far the clock is behind, give or take the duration of the test.
-sub refuses_behind {
-    my ($test_name, $seconds, $what) = @_;
+sub refuses_behind($test_name, $seconds, $what) {
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
     my ($behind) = $error->{message} =~ /^the clock is (\d+) seconds behind \Q$what\E$/;
-    ok( $error->{sqlstate} eq '55000' && defined $behind && abs($behind - $seconds) < 600
+    ok($error->{sqlstate} eq '55000' && defined $behind && abs($behind - $seconds) < 600
           && $error->{detail} =~ /^The clock shows .*\. The server issues no identifier before .*\.$/
-          && $error->{hint} eq $behind_hint,
-        "$test_name: refuses, $seconds s behind $what")
-      or diag($error->{text});
+          && $error->{hint} eq $behind_hint, "$test_name: refuses, $seconds s behind $what") or diag($error->{text});
     is_problem($node, $error, $test_name);
 }
 
 my $jumped_hint = qr/^Set the clock if it is wrong\. If it is right, restart the server\.$/;
 
-sub refuses_jumped {
-    my ($test_name, $seconds) = @_;
+sub refuses_jumped($test_name, $seconds) {
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
     my ($ahead) = $error->{message} =~ /^the clock has jumped (\d+) seconds ahead since the server started$/;
-    ok( $error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 600
+    ok($error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 600
           && $error->{detail} =~ /^The clock shows .*\.$/ && $error->{hint} =~ $jumped_hint,
-        "$test_name: refuses, $seconds s ahead")
-      or diag($error->{text});
+        "$test_name: refuses, $seconds s ahead") or diag($error->{text});
     is_problem($node, $error, $test_name);
 }
 
@@ -83,9 +75,8 @@ sub window_bytes { return slurp_file(window_path($node)) }
 # use the first clock and the server measures jumps against the second.
 
 # --- back ----------------------------------------------------------------------------------------
-
 restart_off_by(0, node_id => 1);
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 
 my $before = generates('true clock');
 clock_offset($node, -5);
@@ -109,7 +100,6 @@ restart_off_by(-$hour, node_id => 2);
 generates('back 1 h, with another node id');
 
 # --- forward 23 hours ----------------------------------------------------------------------------
-
 restart_off_by(0, node_id => 10);
 generates('true clock');
 clock_offset($node, 23 * $hour);
@@ -124,7 +114,6 @@ restart_off_by(23 * $hour, node_id => 10);
 generates('forward 23 h again');
 
 # --- forward, ten years --------------------------------------------------------------------------
-
 restart_off_by(0, node_id => 20);
 generates('true clock');
 my $written = written_end($node);
@@ -162,7 +151,6 @@ restart_off_by(10 * $year, node_id => 20);
 generates('far future reached');
 
 # --- the hold-off --------------------------------------------------------------------------------
-
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -181,13 +169,10 @@ $era = generates('first use, started 10 years ahead');
 ok($era->{last} < time + 60 - $first, 'first use, started 10 years ahead: at the true time');
 
 # --- range of times ------------------------------------------------------------------------------
-
 my $too_early = ['22008', message => qr/^the clock is before the first second of an identifier$/,
-    detail => qr/^The clock shows .*; identifiers hold times from .*\.$/,
-    hint => qr/^Set the server's clock\.$/];
+    detail => qr/^The clock shows .*; identifiers hold times from .*\.$/, hint => qr/^Set the server's clock\.$/];
 my $too_late = ['22008', message => qr/^the clock is after the last second of an identifier$/,
-    detail => qr/^The clock shows .*; identifiers hold times through .*\.$/,
-    hint => qr/^Set the server's clock\.$/];
+    detail => qr/^The clock shows .*; identifiers hold times through .*\.$/, hint => qr/^Set the server's clock\.$/];
 
 restart_off_by(0, node_id => 40);
 generates('true clock');
@@ -198,7 +183,7 @@ for my $case (
     clock_offset($node, $offset);
     my $bytes = window_bytes();
     refuses("$name, running", @$error);
-    is($node->safe_psql('postgres', q{SELECT sequence FROM randflake_decode(randflake_encode('2030-01-01', 1, 2))}),
+    is($node->sql(q{SELECT sequence FROM randflake_decode(randflake_encode('2030-01-01', 1, 2))}),
         2, "$name, running: decode and encode work");
     restart_off_by($offset, node_id => 40);
     my $stopped = window_bytes();

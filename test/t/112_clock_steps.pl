@@ -13,8 +13,7 @@ my $secret = random_secret();
 my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
 my $history = RandflakeHistory->new($secret);
 
-sub start_off_by {
-    my ($offset, %settings) = @_;
+sub start_off_by($offset, %settings) {
     $node->stop if $node->{_pid};
     configure($node, secret => $secret, max_wait => '60s', node_id => 100, node_count => 2,
         spare_node_ranges => 4, %settings);
@@ -25,13 +24,12 @@ sub start_off_by {
 
 sub status { return status_of($node, @_) }
 
-sub generates_by_the_clock {
-    my ($test_name, $range) = @_;
+sub generates_by_the_clock($test_name, $range) {
     my $now = time;
     my ($file, $errors) = $history->generate($node, 1000);
     note(sprintf '%s: 1000 identifiers after %.2f s', $test_name, time - $now);
     my $era = $history->add_era($file);
-    my $clock = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - $first;
+    my $clock = $node->sql('SELECT extract(epoch FROM clock_timestamp())') - $first;
     ok($era->{count} == 1000 && $era->{first} > $clock - 60 && $era->{last} <= $clock + 3,
         "$test_name: identifiers have the clock's time")
       or diag("clock $clock, got $era->{count} from $era->{first} to $era->{last}: $errors");
@@ -41,8 +39,7 @@ sub generates_by_the_clock {
 }
 
 # Checks that calls fail once sessions have used up every second that the server has reached.
-sub refuses {
-    my ($test_name, $detail) = @_;
+sub refuses($test_name, $detail) {
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
     # A session's slot may still have numbers, but not as many as this call wants.
@@ -54,7 +51,7 @@ sub refuses {
 
 # The server accepts no time before its start, so the test starts it with a clock that is behind.
 start_off_by(-3 * $hour);
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);
 clock_offset($node, 0);
 generates_by_the_clock('forward 3 h', 0);
@@ -75,7 +72,7 @@ generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
 clock_offset($node, -60);
-$node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
+$node->sql(q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);
 generates_by_the_clock('back 30 min', 4);
 is(status('spare_ranges_left'), 0, 'back 30 min: no range is left');
@@ -106,13 +103,13 @@ start_off_by(120, spare_node_ranges => 7);
 generates_by_the_clock('under load', 6);
 clock_offset($node, 1000);
 $log = -s $node->logfile;
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE numbers AS SELECT generate_series(1, 500);
 ALTER DATABASE postgres SET parallel_setup_cost = 0;
 ALTER DATABASE postgres SET parallel_tuple_cost = 0;
 ALTER DATABASE postgres SET min_parallel_table_scan_size = 0;
 SQL
-like($node->safe_psql('postgres', 'EXPLAIN SELECT randflake_generate() FROM numbers'), qr/Gather/, 'parallel workers');
+like($node->sql('EXPLAIN SELECT randflake_generate() FROM numbers'), qr/Gather/, 'parallel workers');
 my @clients = $history->start_clients($node, map { ('single', 'copy', 'rollback', 'parallel') } 1 .. 4);
 wait_until_received(@clients);
 for my $offset (900, 800, 700, 950, 600) {
@@ -132,11 +129,11 @@ write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
 clock_offset($node, 3000);
 start_under_clock($node);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 clock_offset($node, 3100);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 clock_offset($node, 3020);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 is(status('node_range'), 1, 'before a rotation: a spare range');
 my $from = int(time) + 3050;
 write_secrets($node, $secret, $from => random_secret());
@@ -145,8 +142,7 @@ error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/sec
 $from += 100;
 is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a secret after these is taken');
 clock_offset($node, 3160);
-is( $node->safe_psql('postgres',
-        'SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),
+is( $node->sql('SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),
     't', '  and in use when its time comes');
 $node->stop;
 
@@ -158,12 +154,12 @@ for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^nod
     clock_offset($node, -600);
     start_under_clock($node);
     ok($node->log_contains("not all spare ranges of node ids fit in $told"), "$call: told at the start");
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->sql('CREATE EXTENSION randflake');
     for my $offset (0, -60, -120) {
         clock_offset($node, $offset);
-        $node->safe_psql('postgres', 'SELECT randflake_generate()');
+        $node->sql('SELECT randflake_generate()');
         if ($offset > -120) {
-            like($node->safe_psql('postgres', "SELECT $call"), qr/^\d+$/, "$call: a range that fits");
+            like($node->sql("SELECT $call"), qr/^\d+$/, "$call: a range that fits");
         } else {
             error_is($node, "SELECT $call", '55000', { message => $message }, "$call: a range that does not");
         }

@@ -8,16 +8,16 @@ my @cases = ([ '5 ms', 0.005 ], [ '2 s', 2 ], [ '1 h', 3600 ], [ 'over the limit
 sub result_of {
     my ($function, $case, $step, $rows) = (@_, 10000)[0 .. 3];
     my $node = start_server($function =~ s/\W//gr . $case =~ s/ //gr, own_clock => 1);
-    $node->safe_psql('postgres', 'CREATE TABLE made (id bigint)');
+    $node->sql('CREATE TABLE made (id bigint)');
     my $insert = "INSERT INTO made SELECT $function FROM generate_series(1, $rows)";
     my $waits = 'SELECT waits FROM randflake_status';
-    my ($failed, $before) = (0, $node->safe_psql('postgres', "SELECT $function; $waits") =~ /(\d+)$/);
+    my ($failed, $before) = (0, $node->sql("SELECT $function; $waits") =~ /(\d+)$/);
     for my $i (0 .. 9) {
         clock_offset($node, -$step) if $i == 6;
         $failed ||= error_of($node, $insert)->{sqlstate} ne '';
     }
-    my $repeats = $node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM made');
-    my $waited = $node->safe_psql('postgres', $waits) > $before;
+    my $repeats = $node->sql('SELECT count(*) - count(DISTINCT id) FROM made');
+    my $waited = $node->sql($waits) > $before;
     is($repeats, 0, "$function, $case: none twice");
     $node->stop;
     return $failed ? 'error' : $repeats . ($waited ? ', waits' : '');

@@ -20,10 +20,7 @@ my $base = $node->basedir;
 my $target = "$base/target";
 my $content = "somebody's data\n";
 
-sub generates {
-    my ($test_name) = @_;
-    $history->generates($node, 100, $test_name, '60s');
-}
+sub generates($test_name) { $history->generates($node, 100, $test_name, '60s') }
 
 sub make_target {
     unlink $target;
@@ -44,26 +41,21 @@ my %make = (
     # Uses device 0/0, because only root may make other devices.
     'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
 
-sub put {
-    my ($kind, $path) = @_;
+sub put($kind, $path) {
     make_target();
     return $make{$kind}->($path);
 }
 
-sub take_away {
-    my ($path) = @_;
-    (-d $path && !-l $path ? rmdir $path : unlink $path) or die "could not remove $path: $!";
-}
+sub take_away($path) { (-d $path && !-l $path ? rmdir $path : unlink $path) or die "could not remove $path: $!" }
 
-sub refused {
-    my ($name, $test_name) = @_;
+sub refused($name, $test_name) {
     error_is($node, 'SELECT randflake_generate()', '55000',
         { message => qr{^could not extend the window for identifiers: "randflake/$name" is not a regular file$},
           hint => qr/^Move it away/ }, $test_name, problem => 1);
 }
 
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 generates('as always');
 $node->stop;
 for my $name (qw(identity window window.new)) {
@@ -103,9 +95,8 @@ put('a FIFO', "$folder/window");
 $node->start;
 my $session = start_session($node, 'SELECT randflake_generate()');
 wait_until_waiting($node, 1);
-is( $node->safe_psql('postgres', 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity'
-          . q{ WHERE query = 'SELECT randflake_generate()'}),
-    't', 'a session that waits because of a FIFO');
+is($node->sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT randflake_generate()'}), 't',
+    'a session that waits because of a FIFO');
 like((finish_session($session))[1], qr/57014/, '  is cancelled');
 error_is($node, 'SET statement_timeout = 300; SELECT randflake_generate()', '57014', {}, '  or ends by itself');
 $session = start_session($node, 'SELECT randflake_generate()');
@@ -132,7 +123,7 @@ generates('after it');
 put('a FIFO', "$folder/window.new");
 my $problem = wait_until {
     $node->psql('postgres', 'SET randflake.max_wait = 0; SELECT randflake_generate()');
-    $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
+    $node->sql('SELECT problem FROM randflake_status');
 };
 like($problem, qr{"randflake/window\.new" is not a regular file}, 'a FIFO at window.new while the server runs');
 take_away("$folder/window.new");
@@ -161,13 +152,13 @@ ok(!-p $marker, '  which is removed');
 $history->no_duplicates('in all of this');
 
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(never_leased => true)');
+$coordinator->sql('SELECT randflake_lease_configure(never_leased => true)');
 my $holder = new_server('holder',
     settings => { coordinator => $coordinator->connstr('postgres'), secret => $secret, max_wait => '1s' });
 mkdir $holder->data_dir . '/randflake';
 put('a FIFO', $holder->data_dir . '/randflake/window.new');
 $holder->start;
-$holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$holder->sql('CREATE EXTENSION randflake');
 ok( $holder->poll_query_until('postgres', q{SELECT problem LIKE '%"randflake/window.new" is not a regular file%' FROM randflake_status}),
     'a server with leased node ids says so, too');
 take_away($holder->data_dir . '/randflake/window.new');
@@ -184,7 +175,7 @@ my $log = -s $holder->logfile;
 $holder->start;
 ok(has_problem(qq{$ends "$marker": Is a directory.}), 'a server with leased node ids names a marker that it may not use');
 like(slurp_file($holder->logfile, $log), qr/LOG:  leases of this server.*\n.*DETAIL:  Could not open "\Q$marker\E"/, '  in its log too');
-$holder->safe_psql('postgres', q{SET randflake.max_wait = '1min'; SELECT randflake_generate()});
+$holder->sql(q{SET randflake.max_wait = '1min'; SELECT randflake_generate()});
 rmdir $marker or die;
 put('a FIFO', $holder->data_dir . '/randflake/window.new');
 $holder->stop('fast');

@@ -15,15 +15,11 @@ my $history = RandflakeHistory->new($secret);
 my $node = new_server('main', settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
 
-sub generate {
-    my ($node, $test_name) = @_;
-    return $history->generates($node, 100, $test_name);
-}
+sub generate($node, $test_name) { return $history->generates($node, 100, $test_name) }
 
 # Reads the log from a position on. Returns each warning about the state, and the message about the
 # secret, as [message, detail, hint].
-sub warnings_since {
-    my ($node, $position) = @_;
+sub warnings_since($node, $position) {
     my @warnings;
     for (split /^(?=\d{4}-)/m, slurp_file($node->logfile, $position)) {
         next if /cannot generate 53-bit identifiers|listening on Unix socket|background worker/;    # at each start
@@ -41,8 +37,7 @@ my $is_copy = 'this data directory is a copy: A server that runs with the same n
 # Checks that the next start logs this warning, and that the hold-off ends later than both the start
 # time and $end. The second start must neither warn nor hold off, but the server must report a copy
 # until a superuser acknowledges it.
-sub holds_off {
-    my ($node, $test_name, $warning, $end) = @_;
+sub holds_off($node, $test_name, $warning, $end = undef) {
     my $position = -s $node->logfile;
     my $started = time;
     $node->start;
@@ -62,7 +57,7 @@ sub holds_off {
     is_deeply(warnings_since($node, $position), [], "$test_name, next start: does not warn");
     cmp_ok($era->{first}, '>=', $exact, "$test_name, next start: starts at the exact end");
     is(problem_of($node), $problem, "$test_name, next start: the same problem");
-    $node->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
+    $node->sql('SELECT randflake_acknowledge_copy()');
     $node->restart;
     is(problem_of($node), '', "$test_name, acknowledged: none");
     generate($node, "$test_name, acknowledged");
@@ -70,8 +65,7 @@ sub holds_off {
     $node->stop;
 }
 
-sub damaged {
-    my ($reason) = @_;
+sub damaged($reason) {
     return [
         "the window file of randflake cannot be used: $reason",
         'The server generates nothing for "randflake.max_clock_skew" after its start or promotion.',
@@ -97,7 +91,7 @@ sub checks_identity {
 # A new directory may be a copy, so the server holds off there. It logs no warning.
 my $started = time;
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 my $era = generate($node, 'first use');
 cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the start');
 checks_identity();
@@ -116,8 +110,7 @@ for my $case (
     holds_off($node, $name, damaged($reason));
 }
 
-sub flip {
-    my ($bytes, $at) = @_;
+sub flip($bytes, $at) {
     substr($bytes, $at, 1) ^= "\x01";
     return $bytes;
 }
@@ -135,7 +128,6 @@ unlink "$directory/window" or die "could not remove the window file: $!";
 holds_off($node, 'no window file', damaged('the file is missing beside its identity file'));
 
 # --- copies --------------------------------------------------------------------------------------
-
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 holds_off($node, 'no identity file', $copied);
 
@@ -186,7 +178,6 @@ $node->stop;
 holds_off($node, 'hold-off cut short, next start', $copied);
 
 # --- the secret ----------------------------------------------------------------------------------
-
 sub restart_with {
     $node->stop if $node->{_pid};
     configure($node, %settings, @_);
@@ -198,7 +189,7 @@ generate($node, 'the first secret');
 my $new_secret = random_secret();
 my $position = -s $node->logfile;
 restart_with(node_id => 300, secret => $new_secret);
-my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
+my $id = $node->sql('SELECT randflake_generate()');
 is_deeply(
     warnings_since($node, $position),
     [
@@ -209,11 +200,10 @@ is_deeply(
         ]
     ],
     'another secret: says so');
-is($node->safe_psql('postgres', "SELECT node_id FROM randflake_decode($id)"), 300,
-    'another secret: its identifiers decode');
+is($node->sql("SELECT node_id FROM randflake_decode($id)"), 300, 'another secret: its identifiers decode');
 $position = -s $node->logfile;
 restart_with(node_id => 300, secret => $new_secret);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 is_deeply(warnings_since($node, $position), [], 'another secret, next start: says nothing');
 restart_with(node_id => 300);
 generate($node, 'the former secret');

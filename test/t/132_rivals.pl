@@ -9,12 +9,11 @@ my $message = 'another server runs with node ids of this one';
 my $both = 'Both make the same identifiers. Stop one, and start it again only as a standby or with node ids that no other server uses.';
 
 sub problem_of { return status_of($_[0], 'problem') }
-sub generate { return $_[0]->safe_psql('postgres', q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }
+sub generate { return $_[0]->sql(q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }
 sub by_machine { return "$message: The postmaster of the other server is process $_[0] of this machine. $both" }
 my $by_upstream = qq{$message: "primary_conninfo" names the other server, which is not in recovery. $both};
 
 # --- on one machine ------------------------------------------------------------------------------
-
 my $one = start_server('one', settings => { node_id => 100, node_count => 4, secret => $secret });
 my $two = start_server('two', init => [ extra => ['--locale=C'] ], settings => { node_id => 103, secret => $secret });
 is(problem_of($_), '', $_->name . ': none before the first identifier') for $one, $two;
@@ -53,7 +52,6 @@ is(problem_of($one), by_machine(postmaster_of($two)), 'spare ranges count');
 $two->stop;
 
 # --- a machine that hides them -------------------------------------------------------------------
-
 # Servers that cannot claim their node ids generate, and say that they find no other server.
 my $fault = PostgreSQL::Test::Utils::tempdir() . '/fault';
 for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
@@ -78,16 +76,13 @@ for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server
 }
 
 # --- a former primary ----------------------------------------------------------------------------
-
 # Removes this machine's file of claims, so that running servers no longer see each other.
-sub leave_machine {
-    my ($node) = @_;
-    my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
+sub leave_machine($node) {
+    my $fingerprint = $node->sql('SELECT key_fingerprint FROM randflake_status');
     unlink "/dev/shm/randflake-nodes.$fingerprint" or die "no file of claims: $!";
 }
 
-sub has_logged {
-    my ($node, $from, $pattern, $test_name) = @_;
+sub has_logged($node, $from, $pattern, $test_name) {
     ok(wait_until { slurp_file($node->logfile, $from) =~ $pattern }, $test_name);
 }
 
@@ -108,8 +103,7 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 # Reloads the server twice, and waits each time until its worker has asked the server in
 # primary_conninfo. When the worker asks the second time, it has handled the first answer.
-sub asks {
-    my ($server, $asked) = @_;
+sub asks($server, $asked) {
     $server->append_conf('postgresql.conf', "primary_conninfo = '" . $asked->connstr . "'");
     for (1, 2) {
         my $from = -s $asked->logfile;
@@ -119,10 +113,9 @@ sub asks {
 }
 asks($standby, $primary);
 is(status_of($standby, 'copy_found_at IS NOT NULL'), 't', '  and stays a copy beside its original');
-$standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
+$standby->sql('SELECT randflake_acknowledge_copy()');
 
-sub upstream_is {
-    my ($answers, $problem, $test_name) = @_;
+sub upstream_is($answers, $problem, $test_name) {
     asks($standby, $answers);
     is(problem_of($standby), $problem, "$test_name " . ($problem ? 'and is a rival' : 'and is no rival'));
 }
@@ -146,7 +139,6 @@ upstream_is($primary, '', 'the former primary with other node ids');
 $_->stop for $follower, $two, $primary, $standby;
 
 # --- copies, and what became of their original ----------------------------------------------------
-
 my $is_copy = q{coalesce(problem ~ '^this data directory is a copy', false), copy_found_at IS NOT NULL};
 my $alpha = start_server('alpha', init => [ allows_streaming => 1 ], settings => { node_id => 20, spare_node_ranges => 3, secret => $secret },
     conf => "log_replication_commands = on\n");
@@ -199,11 +191,10 @@ is(status_of($beta, $is_copy), 'f|f', '  also after a restart');
 $_->stop for $alpha, $other, $beta;
 
 # --- a common coordinator ------------------------------------------------------------------------
-
 my $coordinator = start_server('coordinator', extensions => ['randflake_coordinator'],
     settings => { node_id => 1, secret => $secret });
 my $announce = 'randflake_lease_announce(text, uuid, text, integer, integer, text, boolean)';
-$coordinator->safe_psql('postgres', <<"SQL");
+$coordinator->sql(<<"SQL");
 CREATE ROLE announcer LOGIN; CREATE ROLE other LOGIN; GRANT EXECUTE ON FUNCTION $announce TO announcer, other;
 SQL
 my $announced = q{A role has announced the other server to the coordinator of "randflake.registry". Before you believe it, see who in the table "randflake_lease_announcement" there.};
@@ -213,9 +204,8 @@ my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
 # Reloads the server, so that it announces itself at once. Otherwise, this may take 30 seconds.
-sub announces {
-    my ($node, $problem, $test_name) = @_;
-    my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
+sub announces($node, $problem, $test_name) {
+    my $before = $coordinator->sql('SELECT clock_timestamp()');
     $node->reload;
     my $holder = $node->name;
     $coordinator->poll_query_until('postgres', <<"SQL") or give_up("$holder is not heard of");
@@ -233,7 +223,7 @@ generate($one);
 announces($one, '', 'a server announces its node ids');
 announces($two, '', '  and another one others');
 $one->stop;
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
+$coordinator->sql(q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
 configure($one, %static, node_id => 200, node_count => 9, registry => "$registry user=other");
 $one->start;
 announces($one, $in_registry, 'one finds another, which has announced by another role');
@@ -241,34 +231,34 @@ announces($two, $in_registry, '  and is found by it');
 like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  \Q$announced/, '  which logs it');
 
 # Changes the origin in the server's row, as if another server of this name had announced itself.
-$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
+$coordinator->sql(q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
 $two->stop('immediate');
 $two->start;
 announces($two, $in_registry, 'one that starts again still knows');
 my $rows = q{SELECT string_agg(holder || ' ' || nodes, ', ' ORDER BY holder) FROM randflake_lease_announcement};
-is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216), two [208,216)',
+is($coordinator->sql($rows), 'one [200,209), two [208,216), two [208,216)',
     'two of one name and two origins are two servers');
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE origin = 'same'});
+$coordinator->sql(q{DELETE FROM randflake_lease_announcement WHERE origin = 'same'});
 $two->restart;
 announces($two, $in_registry, 'one that starts again still knows');
-is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216)', '  and is none beside itself');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET fingerprint = 'f' WHERE holder = 'one'});
+is($coordinator->sql($rows), 'one [200,209), two [208,216)', '  and is none beside itself');
+$coordinator->sql(q{UPDATE randflake_lease_announcement SET fingerprint = 'f' WHERE holder = 'one'});
 announces($two, '', 'one with another secret is no rival');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET fingerprint = (SELECT fingerprint FROM randflake_lease_announcement WHERE holder = 'two')});
+$coordinator->sql(q{UPDATE randflake_lease_announcement SET fingerprint = (SELECT fingerprint FROM randflake_lease_announcement WHERE holder = 'two')});
 announces($two, $in_registry, '  unlike one with the same');
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
+$coordinator->sql(q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
 $one->stop;
 announces($two, '', 'alone again');
-$coordinator->safe_psql('postgres', <<'SQL');
+$coordinator->sql(<<'SQL');
 INSERT INTO randflake_lease_announcement
 SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM randflake_lease_announcement
 SQL
 announces($two, $in_registry, 'a copy of the disk is found');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
+$coordinator->sql(q{UPDATE randflake_lease_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
 announces($two, '', 'one that was not heard of for 90 seconds is none');
 
-my $fingerprint = $two->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
-$coordinator->safe_psql('postgres', <<"SQL");
+my $fingerprint = $two->sql('SELECT key_fingerprint FROM randflake_status');
+$coordinator->sql(<<"SQL");
 SELECT randflake_lease_configure(first_node_id => 215, node_count => 1, never_leased => true);
 SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint');
 SQL
@@ -312,12 +302,12 @@ for (
     error_is($coordinator, "SELECT randflake_lease_announce($arguments)", $sqlstate, { message => $expected }, "announces ($arguments)",
         user => 'announcer');
 }
-$coordinator->safe_psql('postgres', <<'SQL');
+$coordinator->sql(<<'SQL');
 INSERT INTO randflake_lease_announcement SELECT 'announcer', gen_random_uuid(), 'h', 'o', '[1,1]', 'f', clock_timestamp() FROM generate_series(1, 10000)
 SQL
 error_is($coordinator, "SELECT randflake_lease_announce('h', '$uuid', 'o', 1, 1, 'f', false)", '53400',
     { message => qr/has announced 10000 servers/, hint => qr/role of its own/ }, 'a role announces no more than 10,000', user => 'announcer');
-is($coordinator->safe_psql('postgres', "SELECT randflake_lease_announce('h', '$uuid', 'p', 1, 1, 'f', true)", extra_params => [ '-U', 'other' ]),
+is($coordinator->sql("SELECT randflake_lease_announce('h', '$uuid', 'p', 1, 1, 'f', true)", user => 'other'),
     '(10000,0)', '  which keeps no other role from it');
 $coordinator->stop;
 

@@ -15,30 +15,27 @@ my $secret = random_secret();
 my %settings = (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
 
-sub start_primary {
-    my ($name, %init) = @_;
+sub start_primary($name, %init) {
     my $node = new_server(
         $name,
         settings => \%settings,
         conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\nshared_buffers = '32MB'\n",
         init => [ allows_streaming => 1, %init ]);
     $node->start;
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
+    $node->sql('CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
     return $node;
 }
 
 # Like a client, stores identifiers in a table. Returns the era of these identifiers.
-sub store {
-    my ($node, $count) = @_;
+sub store($node, $count) {
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
-    append_to_file($file, $node->safe_psql('postgres',
+    append_to_file($file, $node->sql(
         "INSERT INTO stored SELECT randflake_generate() FROM generate_series(1, $count) RETURNING id")
           . "\n");
     return $history->add_era($file);
 }
 
-sub use_until_crash {
-    my ($node) = @_;
+sub use_until_crash($node) {
     my @clients = $history->start_clients($node, qw(single copy rollback));
     wait_until_received(@clients);
     sleep 1;
@@ -46,19 +43,16 @@ sub use_until_crash {
     return $history->add_era(finish_clients(@clients));
 }
 
-sub write_file {
-    my ($path, $content) = @_;
+sub write_file($path, $content) {
     unlink $path;
     append_to_file($path, $content);
 }
 
-sub messages_since {
-    my ($node, $position) = @_;
+sub messages_since($node, $position) {
     return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
 }
 
-sub takes_over {
-    my ($node, $test_name, @warnings) = @_;
+sub takes_over($node, $test_name, @warnings) {
     my $called = time;
     my $position = $node->{log_start} // 0;
     my $era = store($node, 1000);
@@ -71,7 +65,6 @@ my $copied = 'the window file of randflake was copied from another data director
 my $other_timeline = 'the window file of randflake was written on another timeline';
 
 # --- a late standby ------------------------------------------------------------------------------
-
 # Enables checksums explicitly, because their default differs between versions.
 my @checksums = (extra => ['--data-checksums']);
 
@@ -79,16 +72,15 @@ my $a = start_primary('a', @checksums);
 store($a, 1000);
 my $b = standby_of($a, 'b');
 # This table slows down the checkpoint after the promotion, because the checkpoint must write it.
-$a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
+$a->sql('CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
 my $copy = slurp_file(window_path($b));
-error_is($b, 'SELECT randflake_generate()', '25006',
-    { message => qr/^cannot generate identifiers during recovery$/,
-      hint => qr/^Generate them on the primary server\.$/ }, 'standby: generates nothing');
+error_is($b, 'SELECT randflake_generate()', '25006', { message => qr/^cannot generate identifiers during recovery$/,
+    hint => qr/^Generate them on the primary server\.$/ }, 'standby: generates nothing');
 is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 
-$b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
+$b->sql(q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;
 $b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')
   or give_up('the standby still receives');
@@ -96,12 +88,10 @@ store($a, 1000);
 use_until_crash($a);
 $b->promote;
 takes_over($b, 'promotion', $copied);
-is($b->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
-    'promotion: the new primary does not know all that the former issued');
+is($b->sql('SELECT count(*) FROM stored'), 2000, 'promotion: the new primary does not know all that the former issued');
 is(read_window($b)->{timeline}, 2, 'promotion: the timeline is in the window file');
 
 # --- pg_rewind -----------------------------------------------------------------------------------
-
 my $configuration = slurp_file($a->data_dir . '/postgresql.conf');
 my $identity = (stat $a->data_dir . '/randflake/identity')[1];
 my ($data_dir, $host, $port) = ($a->data_dir, $b->host, $b->port);
@@ -127,7 +117,6 @@ $a->promote;
 takes_over($a, 'pg_rewind and promotion', $copied);
 
 # --- switchover ----------------------------------------------------------------------------------
-
 write_file($b->data_dir . '/postgresql.auto.conf', '');
 $b->enable_streaming($a);
 $b->{log_start} = -s $b->logfile;
@@ -146,15 +135,14 @@ is_deeply(messages_since($b, $b->{log_start}), [], 'switchover, next start: does
 $b->stop;
 
 # --- point-in-time recovery ----------------------------------------------------------------------
-
 my $e = start_primary('e', has_archiving => 1);
 store($e, 1000);
 $e->backup('base');
 store($e, 1000);
-$e->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
+$e->sql(q{SELECT pg_create_restore_point('here')});
 store($e, 1000);
-my $segment = $e->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
-$e->safe_psql('postgres', 'SELECT pg_switch_wal()');
+my $segment = $e->sql('SELECT pg_walfile_name(pg_current_wal_lsn())');
+$e->sql('SELECT pg_switch_wal()');
 $e->poll_query_until('postgres', "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
   or give_up('nothing is archived');
 use_until_crash($e);
@@ -163,7 +151,7 @@ $f->init_from_backup($e, 'base', has_restoring => 1, standby => 0);
 $f->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
 $f->start;
 $f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or give_up('recovery does not end');
-is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000, 'point-in-time recovery: back in time');
+is($f->sql('SELECT count(*) FROM stored'), 2000, 'point-in-time recovery: back in time');
 sleep $skew + 1;    # A hold-off from the end of recovery would be over.
 takes_over($f, 'point-in-time recovery', $copied);
 $f->stop;

@@ -26,7 +26,7 @@ for my $what ('a switchover', 'the switch back') {
     $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
     $primary->stop;
     $standby->promote;
-    my $began = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
+    my $began = $standby->sql('SELECT clock_timestamp()');
     # The former primary comes back as a standby, and answers from now on.
     $primary->enable_streaming($standby);
     $primary->start;

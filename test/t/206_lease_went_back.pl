@@ -14,22 +14,19 @@ my $tables = join ', ', map { "public.randflake_lease$_" } '', '_pool', '_hold',
 my $acquire = q{SELECT lease_id FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 3600, repeat('a', 16))};
 my $configure = 'SELECT randflake_lease_configure';
 
-sub grants {
-    my ($test_name, $at) = @_;
-    my $error = error_of($at // $node, $acquire);
+sub grants($test_name, $at = $node) {
+    my $error = error_of($at, $acquire);
     is($error->{text}, '', "$test_name: it grants");
 }
 
 # Leases last an hour, so the wait does too.
-sub holds_off {
-    my ($test_name, $at) = @_;
-    $at //= $node;
+sub holds_off($test_name, $at = $node) {
     error_is($at, $acquire, '55000', { message => qr/^no lease may begin before/ }, "$test_name: it grants nothing");
-    is($at->safe_psql('postgres', q{SELECT state, grants_from > now() + interval '3590 s' FROM randflake_pool}), 'holding off|t', '  for an hour');
+    is($at->sql(q{SELECT state, grants_from > now() + interval '3590 s' FROM randflake_pool}), 'holding off|t', '  for an hour');
 }
 
 sub make_anew {
-    $node->safe_psql('postgres', <<"SQL");
+    $node->sql(<<"SQL");
 DROP EXTENSION IF EXISTS randflake_coordinator;
 CREATE EXTENSION randflake_coordinator;
 $configure(0, 2048, max_duration => 3600, max_clock_skew => 0, never_leased => true, secrets => repeat('a', 16));
@@ -38,7 +35,6 @@ SQL
 }
 
 # --- rows ----------------------------------------------------------------------------------------
-
 sub dump_of { return (run_command([ 'pg_dump', '--data-only', '-d', $node->connstr('postgres') ]))[0] }
 my $delete = join ' ', map { "DELETE FROM $_;" } split /, /, $tables;
 my $off = join ' ', map { "ALTER TABLE $_ DISABLE TRIGGER ALL;" } split /, /, $tables;
@@ -56,60 +52,56 @@ my %ways = (
     map { ("a refresh of its sequences, called: $_" => "SELECT setval('randflake_lease_takeover', 3758096384000001, $_)") } 'true', 'false');
 for my $way (sort keys %ways) {
     make_anew();
-    $node->safe_psql('postgres', "$acquire; DROP TABLE IF EXISTS older; CREATE TABLE older AS TABLE randflake_lease");
+    $node->sql("$acquire; DROP TABLE IF EXISTS older; CREATE TABLE older AS TABLE randflake_lease");
     my $dump = dump_of();
-    $node->safe_psql('postgres', $acquire);
-    $node->safe_psql('postgres', $ways{$way} =~ s/$restore/$dump/r);
+    $node->sql($acquire);
+    $node->sql($ways{$way} =~ s/$restore/$dump/r);
     holds_off($way);
     holds_off("$way, asked again");
-    $node->safe_psql('postgres', "$configure()");
+    $node->sql("$configure()");
     holds_off("$way, after a change of the pool");
     error_is($node, "$configure(nothing_lost => true)", '55000', { message => qr/did not take over by a start or/ }, '  and this was no start');
 }
 
 make_anew();
-$node->safe_psql('postgres', 'DELETE FROM randflake_lease_pool');
+$node->sql('DELETE FROM randflake_lease_pool');
 error_is($node, $acquire, '55000', { message => qr/^no lease may begin before/ }, 'the pool is gone: it grants nothing');
 
 make_anew();
-$node->safe_psql('postgres', $acquire);
+$node->sql($acquire);
 my $dump = dump_of();
-$node->safe_psql('postgres', $acquire);
-$node->safe_psql('postgres', "$off $delete $dump $on");
+$node->sql($acquire);
+$node->sql("$off $delete $dump $on");
 holds_off('without triggers');
 like(slurp_file($node->logfile), qr/LOG:  triggers of the coordinator's tables were changed/, '  the log says why');
-$node->safe_psql('postgres', "$configure()");
-is($node->safe_psql('postgres', 'SELECT randflake_lease_guarded(NULL)'), 't', '  a change of the pool restores the triggers');
+$node->sql("$configure()");
+is($node->sql('SELECT randflake_lease_guarded(NULL)'), 't', '  a change of the pool restores the triggers');
 holds_off('without triggers, after a change of the pool');
 
 make_anew();
-$node->safe_psql('postgres', "$acquire; $acquire; SELECT randflake_lease_release(1, incarnation, NULL) FROM randflake_lease WHERE lease_id = 1");
-$node->safe_psql('postgres', "$_; $configure(max_nodes_per_role => 1000)") for 'VACUUM FULL', 'VACUUM FREEZE', 'SELECT randflake_lease_purge()', "$configure(closed => NULL)",
+$node->sql("$acquire; $acquire; SELECT randflake_lease_release(1, incarnation, NULL) FROM randflake_lease WHERE lease_id = 1");
+$node->sql("$_; $configure(max_nodes_per_role => 1000)") for 'VACUUM FULL', 'VACUUM FREEZE', 'SELECT randflake_lease_purge()', "$configure(closed => NULL)",
   'ALTER TABLE randflake_lease CLUSTER ON randflake_lease_pkey; CLUSTER randflake_lease';
-$node->safe_psql('postgres', q{UPDATE randflake_lease_pool SET max_nodes_per_role = 999; DELETE FROM randflake_lease WHERE upper(span) <= extract(epoch FROM now())});
+$node->sql(q{UPDATE randflake_lease_pool SET max_nodes_per_role = 999; DELETE FROM randflake_lease WHERE upper(span) <= extract(epoch FROM now())});
 grants('vacuums, purges and changes by the owner');
 
 # Numbers that went back repeat none, and no call fails.
-my $newest = $node->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
-$node->safe_psql('postgres', q{SELECT setval('randflake_lease_lease_id_seq', 1, false)});
-is($node->safe_psql('postgres', $acquire), $newest + 1, 'numbers of leases that are set back go on after the newest');
+my $newest = $node->sql('SELECT max(lease_id) FROM randflake_lease');
+$node->sql(q{SELECT setval('randflake_lease_lease_id_seq', 1, false)});
+is($node->sql($acquire), $newest + 1, 'numbers of leases that are set back go on after the newest');
 
 # --- starts --------------------------------------------------------------------------------------
-
-sub nothing_lost {
-    my ($test_name, $at) = @_;
-    $at //= $node;
-    $at->safe_psql('postgres', "$configure(nothing_lost => true)");
+sub nothing_lost($test_name, $at = $node) {
+    $at->sql("$configure(nothing_lost => true)");
     $at->poll_query_until('postgres', q{SELECT state = 'open' FROM randflake_pool}) or give_up('it does not open');
     grants("$test_name, nothing was lost", $at);
 }
 
 make_anew();
 my $incarnation = '00000000-0000-0000-0000-000000000001';
-my $known = $node->safe_psql('postgres', $acquire =~ s/gen_random_uuid\(\)/'$incarnation'/r);
-sub renews {
-    my ($test_name) = @_;
-    is($node->safe_psql('postgres', "SELECT lease_end > 0 FROM randflake_lease_renew($known, '$incarnation', extract(epoch FROM now())::bigint + 3000, 3600, repeat('a', 16))"), 't', "$test_name: it renews");
+my $known = $node->sql($acquire =~ s/gen_random_uuid\(\)/'$incarnation'/r);
+sub renews($test_name) {
+    is($node->sql("SELECT lease_end > 0 FROM randflake_lease_renew($known, '$incarnation', extract(epoch FROM now())::bigint + 3000, 3600, repeat('a', 16))"), 't', "$test_name: it renews");
 }
 crash_backend($node);
 grants('a session crashed');
@@ -147,26 +139,25 @@ $node->start;
 holds_off('after pg_resetwal -f');
 
 # An unused coordinator may have been used at a promoted standby.
-$node->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator');
-$node->safe_psql('postgres', q{SELECT pg_sleep_until(date_trunc('second', now()) + interval '1 second')}); # times are whole seconds
+$node->sql('DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator');
+$node->sql(q{SELECT pg_sleep_until(date_trunc('second', now()) + interval '1 second')}); # times are whole seconds
 $node->restart;
-my $second = $node->safe_psql('postgres', 'SELECT floor(extract(epoch FROM now()))');
+my $second = $node->sql('SELECT floor(extract(epoch FROM now()))');
 error_is($node, $acquire, '55000', { message => qr/^no lease may begin before/ }, 'unused before a start: it grants nothing');
-cmp_ok($node->safe_psql('postgres', 'SELECT last_value >> 31 FROM randflake_lease_takeover'), '>=', $second, '  which counts from the first request');
+cmp_ok($node->sql('SELECT last_value >> 31 FROM randflake_lease_takeover'), '>=', $second, '  which counts from the first request');
 
 # --- a clock that was ahead ----------------------------------------------------------------------
-
 make_anew();
 $node->stop;
 start_under_clock($node);
 clock_offset($node, 7200);
 holds_off('a takeover two hours ahead');
 clock_offset($node, 0);
-is($node->safe_psql('postgres', q{SELECT grants_from > now() + interval '9000 s' FROM randflake_pool}), 't', 'the clock is right again: it would wait for three hours');
-$node->safe_psql('postgres', block('lower'));
+is($node->sql(q{SELECT grants_from > now() + interval '9000 s' FROM randflake_pool}), 't', 'the clock is right again: it would wait for three hours');
+$node->sql(block('lower'));
 ok($node->poll_query_until('postgres', q{SELECT state = 'open' FROM randflake_pool}), '  and the statement ends it');
 grants('the mark was lowered');
-$node->safe_psql('postgres', "$configure()");
+$node->sql("$configure()");
 grants('the mark was lowered, after a change of the pool');
 $node->stop;
 every_block_was_used();

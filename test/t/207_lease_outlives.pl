@@ -19,7 +19,7 @@ my $measured = $ENV{RANDFLAKE_GAPS};
 $RandflakeLease::duration = $measured // 3600;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
-sub configure_pool { $coordinator->safe_psql('postgres', "SELECT randflake_lease_configure($_[0])") }
+sub configure_pool { $coordinator->sql("SELECT randflake_lease_configure($_[0])") }
 my %ways = (
     'a session is killed' => sub { crash_backend($_[0]) },
     'the lease worker is killed' => sub { crash_backend($_[0], lease_worker_of($_[0])) },
@@ -28,8 +28,7 @@ my %ways = (
     'a fast restart' => sub { $_[0]->restart });
 
 # Causes the event, and returns the longest time without an identifier in the next ten seconds.
-sub longest_gap {
-    my ($node, $what) = @_;
+sub longest_gap($node, $what) {
     wait_for_lease($node);
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/calls';
     my $calls = fork // die;
@@ -61,7 +60,7 @@ if ($measured) {
     my $leased = start_holder($fleet, 'leased', $coordinator);
     my $own = new_static($fleet, 'own', 131000);
     $own->start;
-    $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
+    $own->sql('DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
     my $postmaster = postmaster_of($coordinator);
     my @coordinators = (
         [ present => sub { }, sub { } ],
@@ -91,14 +90,12 @@ my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 2);
 sub lease_of { return status_of($_[0], 'lease_id') }
 my $lease = lease_of($holder);
 
-sub goes_on {
-    my ($test_name) = @_;
+sub goes_on($test_name) {
     wait_for_lease($holder);
     is(lease_of($holder), $lease, "$test_name: identifiers under the same lease");
 }
 
-sub goes_on_after {
-    my ($test_name, $what) = @_;
+sub goes_on_after($test_name, $what) {
     load_on($fleet, $holder);
     my $log = -s $holder->logfile;
     $what->($holder);
@@ -128,8 +125,8 @@ goes_on('sessions are killed in a row');
 end_load($fleet, $holder);
 
 $coordinator->start;
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
-my $end = $coordinator->safe_psql('postgres', "SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
+$coordinator->sql('SELECT randflake_lease_configure(nothing_lost => true)');
+my $end = $coordinator->sql("SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
 $holder->stop('immediate');
 $holder->start;
 $coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) > $end FROM randflake_leases WHERE lease_id = $lease")
@@ -156,8 +153,7 @@ kill 'CONT', $stopped or die;
 
 configure_pool('max_nodes_per_role => 1000');
 
-sub does_not_go_on {
-    my ($test_name, $what, %settings) = @_;
+sub does_not_go_on($test_name, $what, %settings) {
     load_on($fleet, $holder);
     wait_for_lease($holder);
     $holder->stop('immediate');
@@ -171,7 +167,7 @@ sub does_not_go_on {
     $lease = lease_of($holder);
     isnt($lease, $before, "$test_name: under another lease");
     log_has($holder, qr/LOG:  this server does not go on with lease $before of node ids/, '  and the log says so', $log);
-    is($coordinator->safe_psql('postgres', "SELECT state FROM randflake_leases WHERE lease_id = $before"), 'active', '  which nobody gives back');
+    is($coordinator->sql("SELECT state FROM randflake_leases WHERE lease_id = $before"), 'active', '  which nobody gives back');
 }
 
 does_not_go_on('without the marker', sub { unlink run_marker_path($holder) or die });
@@ -188,7 +184,7 @@ sleep 3;
 does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
 
 wait_for_lease($holder);
-$holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
+$holder->sql('DROP EXTENSION randflake_coordinator');    # a copied coordinator, which the server would search
 $holder->stop('immediate');
 configure($holder, secret => $fleet->{secret}, node_id => 131000);
 $holder->start;
@@ -229,7 +225,7 @@ $early->stop;
 # A program that a session started keeps the logger alive, and with it the lock.
 my $logging = start_holder($fleet, 'logging', $coordinator, conf => "logging_collector = on\n");
 my $pid_of = PostgreSQL::Test::Utils::tempdir_short() . '/pid';
-$logging->safe_psql('postgres', "COPY (SELECT WHERE false) TO PROGRAM 'sleep 1000 >/dev/null & echo \$! >$pid_of'");
+$logging->sql("COPY (SELECT WHERE false) TO PROGRAM 'sleep 1000 >/dev/null & echo \$! >$pid_of'");
 my ($program) = split /\n/, slurp_file($pid_of);
 sub lock_problem { return status_of($logging, q{coalesce(substring(problem, 'Could not lock.*'), 'none')}) }
 is(lock_problem(), 'none', 'a server with its lock has no problem');
@@ -251,7 +247,7 @@ COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
       WHERE (SELECT count(*) FROM generate_series(i, i + 100000)) > 0) TO '$written'
 SQL
 push @{ $fleet->{files} }, [ 'holder', $written ];
-my $orphan = wait_until { $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%FROM generate_series(1, 300)%' AND pid <> pg_backend_pid()") } or give_up("not seen in time");
+my $orphan = wait_until { $holder->sql("SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%FROM generate_series(1, 300)%' AND pid <> pg_backend_pid()") } or give_up("not seen in time");
 kill 'STOP', $orphan or die;
 my @others = grep { $_ != $orphan } RandflakeHistory::kill_postmaster($holder);
 wait_until_gone(@others);

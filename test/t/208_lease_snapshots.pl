@@ -14,8 +14,7 @@ my $coordinator = start_coordinator($fleet, 'coordinator');
 my $original = start_holder($fleet, 'original', $coordinator);
 my %twins = map { $_ => new_holder($fleet, $_, $coordinator) } qw(first second);
 
-sub starts {
-    my ($node) = @_;
+sub starts($node) {
     local $ENV{LD_PRELOAD} = $node == $original ? '' : preload_library('snapshot.c');
     local $ENV{RANDFLAKE_SNAPSHOT_OF} = $original->data_dir . '/randflake/identity';
     $node->start;
@@ -24,8 +23,7 @@ sub starts {
 my $why = qr/^leases of this server will not survive a crash of its postmaster: Could not lock "\/dev\/shm\/randflake\.\w+": another process holds it\.$/;
 
 # Loads the server. Checks whether it has this lease, and that it says so if a lock is missing.
-sub runs {
-    my ($node, $lease, $resumes, $others_run, $test_name) = @_;
+sub runs($node, $lease, $resumes, $others_run, $test_name) {
     load_on($fleet, $node);
     wait_for_lease($node);
     my ($is, $problem) = split /\|/, status_of($node, 'lease_id, problem'), 2;
@@ -64,7 +62,7 @@ for my $stop (qw(immediate fast)) {
     starts($twins{second});
     if ($stop eq 'fast') {
         $coordinator->start;
-        $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
+        $coordinator->sql('SELECT randflake_lease_configure(nothing_lost => true)');
     }
     runs($twins{first}, $lease, 1, 0, "$stop: a snapshot in the place of the original");
     runs($original, $lease, 0, 1, "$stop: the original that starts later");
@@ -82,13 +80,11 @@ for my $stop (qw(immediate fast)) {
 }
 
 # --- overlays ------------------------------------------------------------------------------------
-
 ends($original);
 my $lease;
 
 # Mounts an overlay over the original's directory in name spaces of its own, and starts a server.
-sub starts_on_overlay {
-    my ($node, %conf) = @_;
+sub starts_on_overlay($node, %conf) {
     my $base = $node->basedir;
     my $configuration = slurp_file($node->data_dir . '/postgresql.conf');
     PostgreSQL::Test::Utils::system_or_bail('sh', '-c', 'chmod -Rf u+rwx "$@"; rm -rf "$@"', 'sh', map { "$base/$_" } qw(upper work));

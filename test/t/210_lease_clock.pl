@@ -17,14 +17,12 @@ wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
 # Waits for a lease, not for identifiers, because clients may sleep for an hour after a clock step.
-sub ids_go_on {
-    my ($node, $test_name) = @_;
+sub ids_go_on($node, $test_name) {
     wait_for_lease($node);
     pass($test_name);
 }
 
-sub generate_fails {
-    my ($node, $patterns, $test_name) = @_;
+sub generate_fails($node, $patterns, $test_name) {
     error_is($node, q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
         $patterns, $test_name, problem => 1);
 }
@@ -38,9 +36,8 @@ wait_for_status($steady, $behind);
 pass('coordinator an hour ahead: the clocks differ, says randflake_status');
 log_has($steady, qr/LOG: .*ends too late by this server's clock, which is /, 'and the log');
 wait_for_closed_window($steady);
-generate_fails($steady,
-    { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
-    'coordinator an hour ahead: identifiers end with the lease');
+generate_fails($steady, { message => qr/lease of node ids has not begun/, detail => $clocks,
+    hint => qr/Set the clock that is wrong/ }, 'coordinator an hour ahead: identifiers end with the lease');
 my $newcomer = new_holder($fleet, 'newcomer', $coordinator);
 $newcomer->start;
 wait_for_status($newcomer, $behind);
@@ -59,9 +56,8 @@ clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
 wait_for_closed_window($newcomer);
-generate_fails($newcomer,
-    { message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/, hint => qr/clock/ },
-    'coordinator an hour behind: no identifiers from then on');
+generate_fails($newcomer, { message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/,
+    hint => qr/clock/ }, 'coordinator an hour behind: no identifiers from then on');
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
@@ -80,14 +76,13 @@ $newcomer->start;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 
-sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
+sub lease_id { return $stepped->sql('SELECT lease_id FROM randflake_status') }
 
 # Corrects the clock. The server keeps its lease, unless a slow machine renews it too late.
-sub goes_on {
-    my ($lease, $test_name) = @_;
+sub goes_on($lease, $test_name) {
     clock_offset($stepped, 0);
     my $now = time;
-    $stepped->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+    $stepped->sql(q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
     note(sprintf '%s after %.2f s, lease %d, before: %d', $test_name, time - $now, lease_id(), $lease);
     pass($test_name);
     wait_for_status($stepped, 'lease_error IS NULL AND problem IS NULL');
@@ -118,7 +113,7 @@ $coordinator->stop;
 start_under_clock($stepped);
 start_under_clock($coordinator);
 # It granted leases an hour ahead, so its start would wait until then. The operator lowers the mark.
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(); DELETE FROM randflake_lease_hold;'
+$coordinator->sql('SELECT randflake_lease_configure(); DELETE FROM randflake_lease_hold;'
       . ' UPDATE randflake_lease_pool SET high_water = extract(epoch FROM now())::bigint');
 wait_for_status($stepped, $behind);
 generate_fails($stepped, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },

@@ -16,7 +16,7 @@ my $duration = $RandflakeLease::duration;
 
 # Makes two roles with passwords. Only one of the roles may lease node ids.
 my $passwords = "$here dbname=postgres user";
-$coordinator->safe_psql('postgres', <<'SQL');
+$coordinator->sql(<<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
 CREATE ROLE stranger LOGIN;
 CREATE DATABASE empty;
@@ -34,19 +34,14 @@ $coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba")
 $coordinator->reload;
 
 my $holder = new_holder($fleet, 'holder', $good);
-sub configure_holder {
-    my (%settings) = @_;
-    configure($holder, leasing($fleet, $good, max_wait => '3min', %settings));
-}
+sub configure_holder(%settings) { configure($holder, leasing($fleet, $good, max_wait => '3min', %settings)) }
 
-sub reload_with {
-    my ($connstr, %settings) = @_;
+sub reload_with($connstr, %settings) {
     configure_holder(coordinator => $connstr, %settings);
     $holder->reload;
 }
 
-sub told {
-    my ($pattern, $test_name, $offset) = @_;
+sub told($pattern, $test_name, $offset = undef) {
     wait_for_status($holder, "lease_error ~ '$pattern'");
     $pattern =~ s/''/'/g;
     log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
@@ -96,11 +91,9 @@ reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
     'holder', 'extension in another schema: leases with a search_path');
-$coordinator->safe_psql('postgres',
-    q{CREATE ROLE ghost; GRANT ghost TO leaser; ALTER ROLE leaser SET role = 'ghost'; DROP ROLE ghost});
+$coordinator->sql(q{CREATE ROLE ghost; GRANT ghost TO leaser; ALTER ROLE leaser SET role = 'ghost'; DROP ROLE ghost});
 my ($out, $err);
-IPC::Run::run([ 'psql', '-XAtq', '-d', "$passwords=leaser password=correct", '-c', 'SELECT' ],
-    '>', \$out, '2>', \$err);
+IPC::Run::run([ 'psql', '-XAtq', '-d', "$passwords=leaser password=correct", '-c', 'SELECT' ], '>', \$out, '2>', \$err);
 like($err, qr/^WARNING/, 'a connection that begins with a warning');
 reload_with("$passwords=leaser password=correct");
 $coordinator->poll_query_until('postgres', q{SELECT count(*) > 0 FROM randflake_leases
@@ -108,10 +101,9 @@ $coordinator->poll_query_until('postgres', q{SELECT count(*) > 0 FROM randflake_
 wait_for_lease($holder);
 wait_for_status($holder, 'lease_error IS NULL');
 pass('a warning while connecting does not cost a lease');
-$coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
+$coordinator->sql('ALTER ROLE leaser RESET role');
 
-sub change_over_to {
-    my ($connstr, %settings) = @_;
+sub change_over_to($connstr, %settings) {
     my $end = status_of($holder, 'extract(epoch FROM window_end)');
     reload_with($connstr, %settings);
     wait_for_status($holder, "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
@@ -122,15 +114,13 @@ change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
 end_load($fleet, $holder);
 my %nodes = map { $_ => $coordinator->safe_psql($_,
-        q{SELECT string_agg(first_node_id::text, ' ') FROM randflake_leases WHERE holder = 'holder'}) }
-  qw(postgres rival);
+    q{SELECT string_agg(first_node_id::text, ' ') FROM randflake_leases WHERE holder = 'holder'}) } qw(postgres rival);
 like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
     "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
 all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
 # Checks that the server keeps one lease, or on a slow machine a later lease, for four renewals.
-sub is_kept {
-    my ($test_name) = @_;
+sub is_kept($test_name) {
     ok(wait_until {
         my ($lease, $extensions) = split /\|/, status_of($holder, 'lease_id, window_extensions');
         $lease ||= 0;
@@ -145,11 +135,11 @@ reload_with($good, lease_duration => 2);
 is_kept('lease_duration shortened: the lease is kept');
 
 my $first = status_of($holder, 'first_node_id');
-$coordinator->safe_psql('postgres', sprintf 'SELECT randflake_lease_configure(%d, 1000)', $first + 1);
+$coordinator->sql(sprintf 'SELECT randflake_lease_configure(%d, 1000)', $first + 1);
 wait_for_status($holder, "first_node_id > $first AND clock_timestamp() < window_end");
 log_has($holder, qr/does not renew lease \d+ of node ids: .* no longer in the pool/,
     'node ids out of the pool: another lease');
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072)');
+$coordinator->sql('SELECT randflake_lease_configure(0, 131072)');
 
 my $proxy = RandflakeProxy->new($coordinator);
 my ($hole, $hole_port) = RandflakeProxy::black_hole();
@@ -195,15 +185,15 @@ $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);
 unlink run_marker_path($holder);
-$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease WHERE upper(span) < 1');
-my $granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+$coordinator->sql('DELETE FROM randflake_lease WHERE upper(span) < 1');
+my $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 $holder->start;
 $coordinator->poll_query_until('postgres',
     "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted")
   or give_up('no lease was granted');
 told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'answer to an acquisition lost: no lease');
-$granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+$granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 $proxy->set_mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
@@ -225,7 +215,7 @@ $proxy->stop;
 
 # If an operator cancels the wait for a standby, the coordinator commits the grant, but a failover
 # may lose it. The holder must not use it, even if its role turns off the wait and the warning.
-$coordinator->safe_psql('postgres', <<'SQL');
+$coordinator->sql(<<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';
 SQL
@@ -234,10 +224,9 @@ unlink run_marker_path($holder);    # so that it goes on with no lease
 $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
 $coordinator->reload;
 configure_holder(coordinator => "$passwords=leaser password=correct");
-$granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+$granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 
-sub cancel_wait {
-    my ($function) = @_;
+sub cancel_wait($function) {
     $coordinator->poll_query_until('postgres', <<"SQL") or give_up('nobody waits for a standby');
 SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 WHERE wait_event = 'SyncRep' AND query ~ '$function'
@@ -246,7 +235,7 @@ SQL
 $holder->start;
 cancel_wait('randflake_lease_acquire');
 told('could not lease node ids: canceling wait for synchronous replication', 'synchronous wait cancelled');
-is($coordinator->safe_psql('postgres', "SELECT count(*) > 0 FROM randflake_lease WHERE lease_id > $granted"),
+is($coordinator->sql("SELECT count(*) > 0 FROM randflake_lease WHERE lease_id > $granted"),
     't', 'synchronous wait cancelled: the coordinator has committed');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'synchronous wait cancelled: no lease');
 $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
@@ -268,7 +257,7 @@ $holder->start;
 told('could not lease node ids: no secret is configured', 'no secret');
 $holder->stop;
 configure_holder(node_count => 100);
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 99)');
+$coordinator->sql('SELECT randflake_lease_configure(0, 99)');
 $holder->start;
 told('could not lease node ids: the pool has fewer than 100 node ids', 'pool too small');
 

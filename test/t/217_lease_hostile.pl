@@ -397,7 +397,7 @@ sub renewal {
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
 # lease that the block returns. The impostor answers each renewal with the end of the granted lease.
 # So on a slow machine, a late renewal cannot change the lease.
-sub start_with(&%) {
+sub start_with :prototype(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
     unlink run_marker_path($node);

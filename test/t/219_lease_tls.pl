@@ -15,14 +15,12 @@ sub openssl {
 
 # Makes a certificate authority in NAME.crt and NAME.key. It signs certificates for host names.
 my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
-sub authority {
-    my ($name) = @_;
+sub authority($name) {
     openssl('req', '-x509', @new_key, '-subj', "/CN=$name", '-keyout', "$directory/$name.key",
         '-out', "$directory/$name.crt");
 }
 
-sub certificate {
-    my ($name, $host, $authority) = @_;
+sub certificate($name, $host, $authority) {
     openssl('req', @new_key, '-subj', "/CN=$host", '-keyout', "$directory/$name.key", '-out', "$directory/$name.csr");
     openssl('x509', '-req', '-in', "$directory/$name.csr", '-CA', "$directory/$authority.crt",
         '-CAkey', "$directory/$authority.key", '-CAcreateserial', '-days', 2, '-out', "$directory/$name.crt");
@@ -37,8 +35,7 @@ my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0,
     conf => "listen_addresses = '127.0.0.1'\nlog_connections = on\ninclude_if_exists = 'tls.conf'\n");
 
-sub has_certificate {
-    my ($name) = @_;
+sub has_certificate($name) {
     my $file = $coordinator->data_dir . '/tls.conf';
     unlink $file;
     append_to_file($file, "ssl = on\nssl_cert_file = '$directory/$name.crt'\nssl_key_file = '$directory/$name.key'\n");
@@ -50,7 +47,7 @@ append_to_file($hba, "local all all trust\nhostssl postgres +leaseholder 127.0.0
 start_in_fleet($fleet, $coordinator);
 make_coordinator($coordinator);
 my $password = 'pass word';
-$coordinator->safe_psql('postgres',
+$coordinator->sql(
     "CREATE ROLE leaseholder; CREATE ROLE server1 LOGIN PASSWORD '$password' CONNECTION LIMIT 4 IN ROLE leaseholder");
 let_lease($coordinator, 'leaseholder');
 
@@ -69,8 +66,7 @@ log_has($coordinator, qr/connection authorized: user=server1 .*SSL enabled/, 'a 
 unlike(slurp_file($_->logfile), qr/\Q$password\E/, '  with a password that ' . $_->name . ' does not log')
   for $holder, $coordinator;
 
-sub is_refused {
-    my ($reason, $test_name) = @_;
+sub is_refused($reason, $test_name) {
     $holder->reload;
     my $error;
     wait_until { ($error = status_of($holder, 'lease_error')) =~ $reason };

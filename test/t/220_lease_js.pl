@@ -15,17 +15,13 @@ $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 my $server = start_holder($fleet, 'server', $coordinator, node_count => 3);
-$server->safe_psql('postgres', 'CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
+$server->sql('CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub write_program {
-    my ($name, $text) = @_;
-    append_to_file("$directory/$name", $text);
-}
+sub write_program($name, $text) { append_to_file("$directory/$name", $text) }
 
-sub output_of {
-    my (@command) = @_;
+sub output_of(@command) {
     local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,
         COORDINATOR_PORT => $coordinator->port, SERVER_HOST => $server->host,
         SERVER_PORT => $server->port, PGUSER => scalar getpwuid($<));
@@ -114,28 +110,28 @@ SKIP: {
     is($renewed, 'renewed true', 'it renews its lease');
     is($repeated, 'repeated 0, failed true 0,200,0', '  and makes nothing twice when its clock steps back or a second is used up');
     is(pop @inspected, 'in doubt', 'takes an answer with a warning for none');
-    my $decoded = $server->safe_psql('postgres', <<'SQL');
+    my $decoded = $server->sql(<<'SQL');
 SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence
 FROM item, randflake_decode(id) ORDER BY id
 SQL
     is(join("\n", @inspected), $decoded, 'library and server read the same in every identifier');
-    is($server->safe_psql('postgres', 'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
+    is($server->sql('SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
         "program|400\nserver|400", 'identifiers of both are in one table');
 
-    my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;
+    my $items = $server->sql('SELECT id, made_by FROM item') =~ tr/|/\t/r;
     write_program('items', "$items\n");
     my $copy = "CREATE TEMP TABLE item (id bigint, made_by text);\n\\copy item FROM '$directory/items'\n";
-    is($coordinator->safe_psql('postgres', <<"SQL"), 0, 'all are inside the leases of their makers');
+    is($coordinator->sql(<<"SQL"), 0, 'all are inside the leases of their makers');
 $copy
 SELECT count(*) FROM item, randflake_decode(id)
 WHERE NOT EXISTS (SELECT FROM randflake_lease WHERE holder = made_by AND nodes \@> node_id
                   AND span \@> extract(epoch FROM generated_at)::bigint)
 SQL
-    is($coordinator->safe_psql('postgres', <<'SQL'), '2|t', 'whose node ids are disjoint');
+    is($coordinator->sql(<<'SQL'), '2|t', 'whose node ids are disjoint');
 SELECT count(*), NOT int4range(min(lower(nodes)), min(upper(nodes)))
                      && int4range(max(lower(nodes)), max(upper(nodes))) FROM randflake_lease
 SQL
-    is( $coordinator->safe_psql('postgres',
+    is( $coordinator->sql(
             q{SELECT state, ends_at <= clock_timestamp() + interval '1 s' FROM randflake_leases WHERE holder = 'program'}),
         'released|t', 'the program gives its lease back, with what it used, by a clock that stepped back');
 }

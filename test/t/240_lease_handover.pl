@@ -12,26 +12,23 @@ my $fleet = new_fleet();
 my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
 my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
 
-sub ends_after {
-    my ($node, $database, $seconds) = @_;
+sub ends_after($node, $database, $seconds) {
     $node->poll_query_until($database, <<"SQL") or give_up('leases are not renewed');
 SELECT count(*) = 2 FROM randflake_leases
 WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
 }
 
-sub errors {
-    return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} };
-}
+sub errors { return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} } }
 
 for my $round (1 .. $rounds) {
-    $coordinator->safe_psql('postgres', block('lengthen'));
+    $coordinator->sql(block('lengthen'));
     move_to($fleet, $_, $coordinator, lease_duration => '10min') for @holders;
     ends_after($coordinator, 'postgres', 500);
     load_on($fleet, $_) for @holders;
     my $errors = errors();
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
-    $coordinator->safe_psql('postgres', block('close'));
+    $coordinator->sql(block('close'));
 
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
     $newcomer->start;
@@ -42,7 +39,7 @@ for my $round (1 .. $rounds) {
     is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
         \@leases, "round $round, closed: leases are kept");
 
-    $other->safe_psql('postgres', "CREATE DATABASE moved$round TEMPLATE template0");
+    $other->sql("CREATE DATABASE moved$round TEMPLATE template0");
     my $to = $other->connstr("moved$round");
     {
         my $directory = $coordinator->basedir . "/dump$round";
@@ -54,9 +51,8 @@ for my $round (1 .. $rounds) {
         "round $round, moved: the new coordinator is closed until it is opened");
     my $opened_at = $other->safe_psql("moved$round", block('open') . 'SELECT clock_timestamp();');
     move_to($fleet, $_, $to, lease_duration => '10min') for @holders, $newcomer;
-    $other->poll_query_until("moved$round",
-        "SELECT count(*) = 2 FROM randflake_leases WHERE renewed_at > '" . (split /\n/, $opened_at)[-1] . q{'})
-      or give_up('the new coordinator does not renew');
+    $other->poll_query_until("moved$round", "SELECT count(*) = 2 FROM randflake_leases WHERE renewed_at > '"
+          . (split /\n/, $opened_at)[-1] . q{'}) or give_up('the new coordinator does not renew');
     wait_for_status($_, 'lease_error IS NULL') for @holders;
     is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
         \@leases, "round $round, moved: the new coordinator renews the leases");
@@ -101,7 +97,7 @@ for my $round (1 .. $rounds) {
     my $renewed = status_of($lost, 'window_extensions');
     wait_for_status($lost, "window_extensions > $renewed");
     kill 'STOP', $worker;
-    my $ends = $coordinator->safe_psql('postgres', 'SELECT max(upper(span)) FROM randflake_lease');
+    my $ends = $coordinator->sql('SELECT max(upper(span)) FROM randflake_lease');
     $coordinator->stop('immediate');
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
@@ -112,8 +108,7 @@ for my $round (1 .. $rounds) {
         unlink "$data/global/pg_control" if @made == 2000;
         append_to_file($made[-1], slurp_file("$saved/global/pg_control"));
     } until (stat $made[-1])[1] == $inode || @made == 20_000;
-    note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another',
-      ' inode number, of file ' . @made;
+    note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another', ' inode number, of file ' . @made;
     chmod 0600, $made[-1];
     rename pop @made, "$data/global/pg_control" or die "could not rename: $!";
     unlink @made;
@@ -121,7 +116,7 @@ for my $round (1 .. $rounds) {
     $coordinator->start;
     my $newcomer = start_holder($fleet, "restored$round", $coordinator);
     load_on($fleet, $newcomer);
-    cmp_ok($coordinator->safe_psql('postgres', 'SELECT min(lower(span)) FROM randflake_lease'), '>=', $ends,
+    cmp_ok($coordinator->sql('SELECT min(lower(span)) FROM randflake_lease'), '>=', $ends,
         "round $round, restored in place: no lease begins before the lost ones end");
     sleep 2;
     end_load($fleet, $_) for $lost, $newcomer;

@@ -12,11 +12,11 @@ my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 my $server = new_static($fleet, 'server', 0);
 $server->start;
-$server->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copied coordinator, whose leases would delay the server by a minute
+$server->sql('DROP EXTENSION randflake_coordinator');    # a copied coordinator, whose leases would delay the server by a minute
 $server->stop;
 start_under_clock($server);
 clock_offset($server, 300);    # longer than a lease, even on a slow machine
-$server->safe_psql('postgres', 'SELECT randflake_generate()');
+$server->sql('SELECT randflake_generate()');
 load_on($fleet, $server);
 sleep 1;
 end_load($fleet, $server);
@@ -27,8 +27,7 @@ start_under_clock($server);
 cmp_ok(wait_for_lease($server), '>', 0, 'a shorter lease: other node ids');
 log_has($server, qr/could not use the lease of node ids: this server used node ids 0 to 0 itself, up to /,
     '  says the log');
-is( $coordinator->safe_psql('postgres',
-        q{SELECT count(*) FROM randflake_leases WHERE state = 'released' AND first_node_id = 0}),
+is( $coordinator->sql(q{SELECT count(*) FROM randflake_leases WHERE state = 'released' AND first_node_id = 0}),
     1, '  it is given back as used');
 load_on($fleet, $server);
 sleep 2;

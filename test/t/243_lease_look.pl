@@ -20,23 +20,20 @@ my $secrets = status_of($own, 'key_fingerprint');
 
 # Restarts the server with these settings. `forget` deletes the state, which may contain a larger
 # skew than the settings.
-sub restart_as {
-    my ($node, %settings) = @_;
+sub restart_as($node, %settings) {
     $node->stop if $node->{_pid};
     PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake') if delete $settings{forget};
     configure($node, secret => $fleet->{secret}, max_clock_skew => 0, max_wait => '2min', %settings);
     $node->start;
 }
 
-sub make_pool {
-    my ($node, $database, $first, $count) = @_;
+sub make_pool($node, $database, $first, $count) {
     $node->safe_psql($database, 'DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
 # Leases a node id of a new pool to another holder for an hour. Returns the node id.
-sub lease {
-    my ($node, $database) = @_;
+sub lease($node, $database) {
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
     my $node_id;
     wait_until {
@@ -47,13 +44,11 @@ sub lease {
     return $node_id;
 }
 
-sub end_leases {
-    my ($node, $database) = @_;
+sub end_leases($node, $database) {
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
 }
 
-sub is_closed {
-    my ($node, $patterns, $test_name) = @_;
+sub is_closed($node, $patterns, $test_name) {
     my $error;
     my $call;
     my $fails = sub { $error = error_of($node, "SET randflake.max_wait = '200ms'; SELECT $call") };
@@ -70,26 +65,22 @@ sub is_closed {
     is_problem($node, $error, $test_name);
 }
 
-sub leased {
-    my ($node_id, $database) = @_;
+sub leased($node_id, $database) {
     return { message => qr/^node ids $node_id to $node_id may be leased to another server$/,
         detail => qr/^The coordinator in database "$database" may have leased them until 20/, hint => qr/Try again at that time/ };
 }
 
-sub not_looked {
-    my ($database, $reason) = @_;
+sub not_looked($database, $reason) {
     return { message => qr/^it is not known yet whether a coordinator has leased/,
         detail => qr/^The server could not look into database "$database" for one: $reason/, hint => qr/looks again every second/ };
 }
 
-sub is_open {
-    my ($node, $test_name, $max_wait) = @_;
+sub is_open($node, $test_name, $max_wait = undef) {
     my $error = error_of($node, ($max_wait ? "SET randflake.max_wait = '$max_wait'; " : '') . 'SELECT randflake_generate(), snowflake_generate(), randflake53_generate()');
     is($error->{sqlstate}, '', $test_name);
 }
 
 # --- one lease ------------------------------------------------------------------------------------
-
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
 is(lease($own, 'postgres'), 0, 'node id 0 is leased for an hour');
@@ -105,14 +96,13 @@ is_open($own, 'node ids of the pool that nobody has leased are open at once');
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
 lease($own, 'postgres');
-$own->safe_psql('postgres', q{UPDATE randflake_lease SET renewed_at = now() + interval '1 hour'; SELECT setval('randflake_lease_takeover', 1)});
+$own->sql(q{UPDATE randflake_lease SET renewed_at = now() + interval '1 hour'; SELECT setval('randflake_lease_takeover', 1)});
 restart_as($own, node_id => 5);
 is_closed($own, leased(5, 'postgres'), 'node ids of a pool that took over');
 my ($until) = error_of($own, "SET randflake.max_wait = '200ms'; SELECT randflake_generate()")->{detail} =~ /until (20.*)\.$/;
-is($own->safe_psql('postgres', "SELECT '$until' > now() + interval '90 min'"), 't', '  until an hour after the last renewal');
+is($own->sql("SELECT '$until' > now() + interval '90 min'"), 't', '  until an hour after the last renewal');
 
 # --- spare ranges ---------------------------------------------------------------------------------
-
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 11, 5);
 is(lease($own, 'postgres'), 11, 'node id 11 is leased');
@@ -138,7 +128,6 @@ restart_as($own, node_id => 100, forget => 1);
 end_leases($own, 'postgres');
 
 # --- changing owners -----------------------------------------------------------------------------
-
 # Each stop is shorter than max_clock_skew, so its length does not rule out a proof.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
@@ -148,14 +137,14 @@ for my $preloads (1, 0) {
     configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 2);
     $own->reload;
     $own->restart;
-    $own->safe_psql('postgres', 'ALTER TABLE randflake_lease_pool RENAME TO away');
+    $own->sql('ALTER TABLE randflake_lease_pool RENAME TO away');
     is_open($own, 'a start that is proven waits for no look');
-    $own->safe_psql('postgres', 'ALTER TABLE away RENAME TO randflake_lease_pool');
+    $own->sql('ALTER TABLE away RENAME TO randflake_lease_pool');
     $own->stop;
     configure($own, secret => $fleet->{secret});
     $own->append_conf('postgresql.conf', $preloads ? '' : "shared_preload_libraries = ''\n");
     $own->start;
-    $own->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
+    $own->sql('SELECT randflake_lease_configure(nothing_lost => true)');
     my $leased = -1;
     $leased = lease($own, 'postgres') while $leased != 2;
     $own->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n");
@@ -165,20 +154,19 @@ for my $preloads (1, 0) {
 }
 restart_as($own, node_id => 100, forget => 1);
 end_leases($own, 'postgres');
-$own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
+$own->sql('DROP EXTENSION randflake_coordinator');
 
 # --- hidden databases -----------------------------------------------------------------------------
-
-$own->safe_psql('postgres', 'CREATE ROLE stranger LOGIN');
-$own->safe_psql('postgres', 'CREATE DATABASE hidden');
+$own->sql('CREATE ROLE stranger LOGIN');
+$own->sql('CREATE DATABASE hidden');
 make_pool($own, 'hidden', 0, 16);
 is(lease($own, 'hidden'), 0, 'a coordinator in another database leases node id 0');
-$own->safe_psql('postgres', "ALTER DATABASE hidden $_") for 'OWNER TO stranger', 'ALLOW_CONNECTIONS false', 'CONNECTION LIMIT 0',
+$own->sql("ALTER DATABASE hidden $_") for 'OWNER TO stranger', 'ALLOW_CONNECTIONS false', 'CONNECTION LIMIT 0',
   "SET search_path = public", 'SET default_transaction_isolation = serializable', 'SET default_transaction_read_only = on',
   'SET default_transaction_deferrable = on', 'SET lock_timeout = 1', 'SET statement_timeout = 1';
 restart_as($own, node_id => 0);
 is_closed($own, leased(0, 'hidden'), 'leased in a database that allows no connections');
-$own->safe_psql('postgres', "ALTER DATABASE hidden $_") for 'ALLOW_CONNECTIONS true', 'CONNECTION LIMIT -1', 'RESET ALL',
+$own->sql("ALTER DATABASE hidden $_") for 'ALLOW_CONNECTIONS true', 'CONNECTION LIMIT -1', 'RESET ALL',
   'SET lock_timeout = 0';
 end_leases($own, 'hidden');
 
@@ -207,12 +195,11 @@ $own->append_conf('postgresql.conf', 'restart_after_crash = on');
 $own->reload;
 crash_backend($own);
 is_closed($own, not_looked('hidden', 'table "randflake_lease_pool" has no "high_water"'), 'a crash of a session repeats it');
-$own->safe_psql('postgres', 'DROP DATABASE hidden');
+$own->sql('DROP DATABASE hidden');
 is_open($own, 'a database that is gone keeps nothing closed');
 
 # --- hostile roles --------------------------------------------------------------------------------
-
-$own->safe_psql('postgres', 'CREATE DATABASE theirs OWNER stranger');
+$own->sql('CREATE DATABASE theirs OWNER stranger');
 $own->safe_psql('theirs', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 CREATE SCHEMA mine;
 CREATE TABLE mine.randflake_lease_pool (nodes int4range, max_duration int, max_clock_skew int, high_water bigint, coordinator text);
@@ -227,7 +214,7 @@ restart_as($own, node_id => 0);
 is_open($own, 'a pool that is none keeps nothing closed');
 for my $configure ('SELECT', 'ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT 3600; SELECT randflake_lease_configure()') {
     restart_as($own, node_id => 0);
-    $own->safe_psql('postgres', "DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure");
+    $own->sql("DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure");
     is_open($own, 'a coordinator made since the start is not waited for', '30s');
     restart_as($own, node_id => 0);
     is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one');
@@ -236,7 +223,7 @@ for my $configure ('SELECT', 'ALTER TABLE randflake_lease_pool ALTER max_duratio
     # The coordinator also counts its start, which does not concern this server's node ids.
     ok($opens le $grants, 'at the latest until the second from which on it grants') or diag("$opens, $grants");
 }
-$own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
+$own->sql('DROP EXTENSION randflake_coordinator');
 
 $own->append_conf('postgresql.conf', 'max_worker_processes = 0');
 restart_as($own, node_id => 1);
@@ -244,15 +231,13 @@ is_closed($own, { message => qr/^it is not known yet/, detail => qr/the worker t
     'no worker can be started');
 
 # --- a full pool of workers -----------------------------------------------------------------------
-
 # A role without rights occupies all slots of workers after a crash, before the first call.
 $own->append_conf('postgresql.conf', 'max_worker_processes = 8');
 restart_as($own, node_id => 1);
 $own->safe_psql('theirs', 'CREATE TABLE mine.t WITH (parallel_workers = 7) AS SELECT generate_series(1, 100000)', extra_params => [ '-U', 'stranger' ]);
 
 # Crashes the server, fills its slots for an hour, and returns the sessions that fill them.
-sub fill_slots {
-    my ($node) = @_;
+sub fill_slots($node) {
     crash_backend($node);
     my @sessions = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('theirs') . ' user=stranger', '-c',
         'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 7',
@@ -263,16 +248,15 @@ sub fill_slots {
     return @sessions;
 }
 
-sub free_slots {
-    my ($node, @sessions) = @_;
-    is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'}), 6, '... and all slots are in use still');
-    $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'stranger'});
+sub free_slots($node, @sessions) {
+    is($node->sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'}), 6, '... and all slots are in use still');
+    $node->sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'stranger'});
     $_->finish for @sessions;
 }
 
 my @sessions = fill_slots($own);
 is_open($own, 'without a free slot, the launcher looks by itself');
-my $databases = $own->safe_psql('postgres', 'SELECT count(*) FROM pg_database');
+my $databases = $own->sql('SELECT count(*) FROM pg_database');
 my $lives = () = slurp_file($own->logfile) =~ /LOG:  background worker "randflake look" \(PID \d+\) exited with exit code 1/g;
 cmp_ok($lives, '>=', 2 * $databases, "... in each of $databases databases");
 free_slots($own, @sessions);
@@ -283,23 +267,21 @@ restart_as($own, node_id => 2);
 is_closed($own, leased(2, 'postgres'), 'without a free slot, a lease is found');
 free_slots($own, @sessions);
 end_leases($own, 'postgres');
-$own->safe_psql('postgres', 'ALTER TABLE randflake_lease RENAME TO away');
+$own->sql('ALTER TABLE randflake_lease RENAME TO away');
 restart_as($own, node_id => 2);
 @sessions = fill_slots($own);
 is_closed($own, not_looked('postgres', 'extension "randflake_coordinator" has no "randflake_lease"'), 'without a free slot, a failure is shown');
-$own->safe_psql('postgres', 'ALTER TABLE away RENAME TO randflake_lease');
+$own->sql('ALTER TABLE away RENAME TO randflake_lease');
 is_open($own, '... and the look is repeated');
 free_slots($own, @sessions);
-$own->safe_psql('postgres', 'DROP DATABASE theirs');
+$own->sql('DROP DATABASE theirs');
 
 # --- promotion and duration -----------------------------------------------------------------------
-
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
-my $count = $own->safe_psql('postgres', 'SELECT count(*) FROM pg_database');
-$own->safe_psql('postgres', "CREATE DATABASE more$_") for $count + 1 .. $ENV{RANDFLAKE_DATABASES} // 0;
-sub time_of_look {
-    my ($node, $what) = @_;
+my $count = $own->sql('SELECT count(*) FROM pg_database');
+$own->sql("CREATE DATABASE more$_") for $count + 1 .. $ENV{RANDFLAKE_DATABASES} // 0;
+sub time_of_look($node, $what) {
     my $offset = -s $node->logfile;
     is_open($node, "$what: it generates");
     my ($took) = slurp_file($node->logfile, $offset) =~ /DEBUG:  (looked for coordinators in .*)/;
@@ -307,7 +289,7 @@ sub time_of_look {
 }
 restart_as($own, node_id => 101);
 time_of_look($own, 'start');
-$own->safe_psql('postgres', 'SELECT randflake_lease_configure(nothing_lost => true)');
+$own->sql('SELECT randflake_lease_configure(nothing_lost => true)');
 my %standby;
 for my $name ('inside', 'outside') {
     my $standby = $standby{$name} = standby_of($own, $name, start => 0);
@@ -320,7 +302,7 @@ $own->stop('immediate');
 for (values %standby) { $_->start; $_->promote }
 time_of_look($standby{outside}, 'promotion');
 is_closed($standby{inside}, leased(0, 'postgres'), 'a standby that takes node ids of the pool');
-$standby{inside}->safe_psql('postgres', 'SELECT randflake_lease_configure(); UPDATE randflake_lease_pool SET high_water = 0');
+$standby{inside}->sql('SELECT randflake_lease_configure(); UPDATE randflake_lease_pool SET high_water = 0');
 end_leases($standby{inside}, 'postgres');
 restart_as($standby{inside}, node_id => 0);
 is_open($standby{inside}, 'an operator that knows better says so in the table');

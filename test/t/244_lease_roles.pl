@@ -6,12 +6,11 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', conf => "max_prepared_transactions = 2\n");
-$coordinator->safe_psql('postgres',
+$coordinator->sql(
     'CREATE ROLE leaseholder; CREATE ROLE first LOGIN IN ROLE leaseholder; CREATE ROLE second LOGIN IN ROLE leaseholder');
 let_lease($coordinator, 'leaseholder');
 my @holders = map { start_holder($fleet, "holder$_", $coordinator->connstr('postgres') . ' user=first') } 1, 2;
-is( $coordinator->safe_psql('postgres',
-        'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
+is( $coordinator->sql('SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
 my $lock = $coordinator->background_psql('postgres');
@@ -20,17 +19,17 @@ $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
 # Waits until each holder has sent a request. On a slow machine, earlier requests may still run.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or give_up('nobody asks');
-my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests", extra_params => [ '-U', 'first' ]);
+my $seen = $coordinator->sql("SELECT DISTINCT query $requests", user => 'first');
 is($seen, 'SELECT lease_end, clock_ms, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)',
     'a role sees the statements of its sessions');
-my @incarnations = split /\n/, $coordinator->safe_psql('postgres', 'SELECT incarnation FROM randflake_lease');
-my $activity = $coordinator->safe_psql('postgres', 'SELECT pg_stat_activity::text FROM pg_stat_activity');
+my @incarnations = split /\n/, $coordinator->sql('SELECT incarnation FROM randflake_lease');
+my $activity = $coordinator->sql('SELECT pg_stat_activity::text FROM pg_stat_activity');
 is(scalar(grep { index($activity, $_) >= 0 } @incarnations), 0, '  and nothing shows an incarnation');
 $lock->query_safe('ROLLBACK');
 $lock->quit;
 wait_for_status($_, 'lease_error IS NULL') for @holders;
 
-my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
+my ($lease, $incarnation, $end) = split /\|/, $coordinator->sql(<<'SQL');
 SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1' ORDER BY lease_id DESC LIMIT 1
 SQL
 my $not_yours = qr/^lease $lease does not exist or is not this holder's$/;
@@ -51,11 +50,11 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
 }
-is($coordinator->safe_psql('postgres', "SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
+is($coordinator->sql("SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
     't', 'the lease is its holder\'s');
 
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
-my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
+$coordinator->sql('SELECT randflake_lease_configure(max_nodes_per_role => 2)');
+my $fingerprint = $coordinator->sql('SELECT secrets FROM randflake_pool');
 my $acquire = sub {
     my ($role, $nodes) = @_;
     return error_of($coordinator,
@@ -68,19 +67,15 @@ cmp_ok(abs(($free_at // 0) - time), '<=', 6, '  and when its first lease ends');
 is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- open transactions ---------------------------------------------------------------------------
-
 # A role can keep a transaction open despite all limits. Other roles must not wait for it to end.
 $_->stop for @holders;
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
-$coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
+$coordinator->sql('SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
+$coordinator->sql('SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
 # From here on, the test deletes leases in force, and sets the clock.
-$coordinator->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION randflake_lease_lost() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; DELETE FROM randflake_lease});
+$coordinator->sql(q{CREATE OR REPLACE FUNCTION randflake_lease_lost() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; DELETE FROM randflake_lease});
 my $uuid = '00000000-0000-0000-0000-000000000003';
 my $leases = "SELECT first_node_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')";
-sub as_role {
-    my ($role) = @_;
-    return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
-}
+sub as_role($role) { return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]) }
 my ($open, $mine) = (as_role('second'), as_role('first'));
 # The granted node ids depend on the lease's id, and this id depends on earlier requests.
 my @leased = split /\n/, $open->query_safe("BEGIN; $leases; $leases");
@@ -102,7 +97,7 @@ my $again = $open->query_safe("ROLLBACK; $leases");
 ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
 # A holder renews a lease that has ended, while another role asks for the lease's node id.
-$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
+$coordinator->sql('DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
 my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }
 $coordinator->poll_query_until('postgres', 'SELECT clock_timestamp() > max(ends_at) FROM randflake_leases');
@@ -117,10 +112,10 @@ is(error_of($coordinator, renewal(), user => 'second')->{sqlstate}, '55000', '  
 
 # A grant pauses between reading an ended lease and locking it. During the pause, the holder renews
 # the lease. Then a role that may have only one grant asks for two at once.
-$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
-my ($take, $clock) = map { $coordinator->safe_psql('postgres', "SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(take clock);
-my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(NULL) + 100');
-sub clock_shows { $coordinator->safe_psql('postgres', $clock =~ s/floor\(.*\)/$_[0]/r) }
+$coordinator->sql('DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
+my ($take, $clock) = map { $coordinator->sql("SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(take clock);
+my $second = $coordinator->sql('SELECT randflake_lease_clock(NULL) + 100');
+sub clock_shows { $coordinator->sql($clock =~ s/floor\(.*\)/$_[0]/r) }
 sub grant_waits {
     my $grant = start_session($coordinator, 'SET SESSION AUTHORIZATION second', $leases);
     $coordinator->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted') or give_up('no grant waits');
@@ -129,34 +124,31 @@ sub grant_waits {
 clock_shows($second);
 $ended = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 clock_shows($second + 1);
-$coordinator->safe_psql('postgres', 'UPDATE randflake_lease SET collected = true; UPDATE randflake_lease_chunk SET free = repeat(\'1\', length(free))::varbit');
-$coordinator->safe_psql('postgres', $take =~ s/(?=places := ARRAY)/PERFORM pg_advisory_xact_lock(1); /r);
+$coordinator->sql('UPDATE randflake_lease SET collected = true; UPDATE randflake_lease_chunk SET free = repeat(\'1\', length(free))::varbit');
+$coordinator->sql($take =~ s/(?=places := ARRAY)/PERFORM pg_advisory_xact_lock(1); /r);
 my $gate = $coordinator->background_psql('postgres');
 $gate->query_safe('SELECT pg_advisory_lock(1)');
 my $pending = grant_waits();
 is($mine->query_safe("SELECT lease_end - $second FROM randflake_lease_renew($ended, '$uuid', $second + 1, 1, '$fingerprint')"), 1, 'a lease is renewed while it is to be replaced');
 $gate->quit;
 like((finish_session($pending))[1], qr/ERROR:  53400: no node id is free/, '  and then is not');
-$coordinator->safe_psql('postgres', $take);
+$coordinator->sql($take);
 clock_shows($second + 200);
 $open->query_safe("BEGIN; $leases");
 $pending = grant_waits();
 $open->query_safe('COMMIT');
 like((finish_session($pending))[1], qr/ERROR:  53400: role "second" may be granted at most 1 /, 'a role waits for its own grants');
-$coordinator->safe_psql('postgres', $clock);
+$coordinator->sql($clock);
 
-$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 131072)');
-$coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
+$coordinator->sql('DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 131072)');
+$coordinator->sql('SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
 
 # --- prepared transactions -----------------------------------------------------------------------
-
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_grants_per_role => 60000)');
+$coordinator->sql('SELECT randflake_lease_configure(max_grants_per_role => 60000)');
 is(error_of($coordinator, "BEGIN; $leases; PREPARE TRANSACTION 'leased'", user => 'second')->{sqlstate},
     '0A000', 'a transaction that leased cannot be prepared');
-is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PREPARED 'other'"), 1,
-    '  others can');
+is($coordinator->sql("BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PREPARED 'other'"), 1, '  others can');
 # --- pool changes --------------------------------------------------------------------------------
-
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
@@ -166,7 +158,7 @@ SQL
 like($mine->query_safe($leases), qr/^\d+$/, 'the pool is to be changed, and a transaction stays open: another role leases');
 is((finish_session($configure))[1], '', '  and the change is made');
 cmp_ok(time - $young_began, '>=', 19, '  after 20 s') or diag('too early');
-is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'second'}),
+is( $coordinator->sql(q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'second'}),
     0, '  when that session has ended');
 $open->{run}->kill_kill;
 
@@ -183,7 +175,7 @@ my ($renewed) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire(
 $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_grants_per_role => 59999)');
 my ($longest, $answers) = (0, 0);
 my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-while (time < $give_up_at && $coordinator->safe_psql('postgres', 'SELECT max_grants_per_role FROM randflake_pool') != 59999) {
+while (time < $give_up_at && $coordinator->sql('SELECT max_grants_per_role FROM randflake_pool') != 59999) {
     my $asked = time;
     my (undef, $last) = $coordinator->psql('postgres', <<"SQL", extra_params => [ '-U', 'first' ]);
 SELECT lease_end FROM randflake_lease_renew($renewed, '$uuid', (SELECT extract(epoch FROM now())::bigint + 2), 60, '$fingerprint')
@@ -202,11 +194,10 @@ $_->finish for @turns;
 $mine->quit;
 
 # --- hostile role --------------------------------------------------------------------------------
-
 # All these attacks run at once, and the default isolation level differs from PostgreSQL's own
 # default. The server must keep its lease. RANDFLAKE_SECONDS sets the duration of the attacks.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
-$coordinator->safe_psql('postgres', <<'SQL');
+$coordinator->sql(<<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';
 ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read';
 ALTER ROLE second SET default_transaction_isolation = 'read committed';
@@ -235,8 +226,7 @@ my @attackers = map {
 } sort keys %attacks;
 sleep $seconds;
 wait_for_status($victim, "window_extensions > $before + 1");
-$coordinator->safe_psql('postgres',
-    q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'attack'});
+$coordinator->sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'attack'});
 $_->finish for @attackers;
 end_load($fleet, $victim);
 is(status_of($victim, 'lease_id'), $victims, 'all attacks at once: the lease goes on');

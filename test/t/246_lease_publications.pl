@@ -13,13 +13,12 @@ for my $node ($from, $to) {
     $node->init(allows_streaming => 'logical');
     $node->append_conf('postgresql.conf', "log_statement = none\n");
     $node->start;
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake_coordinator; CREATE TABLE purchase (id bigint PRIMARY KEY)');
+    $node->sql('CREATE EXTENSION randflake_coordinator; CREATE TABLE purchase (id bigint PRIMARY KEY)');
 }
-$from->safe_psql('postgres', 'CREATE PUBLICATION everything FOR ALL TABLES');
+$from->sql('CREATE PUBLICATION everything FOR ALL TABLES');
 
 # Changes each table of the coordinator by INSERT, UPDATE and DELETE.
-sub works {
-    my ($node, $test_name) = @_;
+sub works($node, $test_name) {
     my $error = error_of($node, <<"SQL");
 SELECT randflake_lease_configure(max_duration => 3600, max_clock_skew => 0, max_grants_per_role => 1000, secrets => repeat('a', 16));
 SELECT randflake_lease_configure(closed => true);
@@ -41,37 +40,36 @@ SQL
     is($error->{text}, '', "$test_name: grants, renewals, announcements and changes of the pool");
 }
 sub rows {
-    return $_[0]->safe_psql('postgres', join ' UNION ALL ', map { "SELECT md5(coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')) FROM randflake_lease$_ AS t" } '', qw(_pool _hold _role _chunk _announcement));
+    return $_[0]->sql(join ' UNION ALL ', map { "SELECT md5(coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')) FROM randflake_lease$_ AS t" } '', qw(_pool _hold _role _chunk _announcement));
 }
 
 works($from, 'a publication of all tables');
-$to->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 1000, never_leased => true)');
+$to->sql('SELECT randflake_lease_configure(0, 1000, never_leased => true)');
 works($to, 'the subscriber');
 my $rows = rows($to);
 isnt($rows, rows($from), 'both have rows');
-$to->safe_psql('postgres', "CREATE SUBSCRIPTION everything CONNECTION '" . ($from->connstr('postgres') =~ s{'}{}gr) . "' PUBLICATION everything");
+$to->sql("CREATE SUBSCRIPTION everything CONNECTION '" . ($from->connstr('postgres') =~ s{'}{}gr) . "' PUBLICATION everything");
 $to->wait_for_subscription_sync($from, 'everything');
 is(rows($to), $rows, 'the first synchronization leaves the rows of the subscriber');
 works($from, 'with a subscriber');
-$from->safe_psql('postgres', 'INSERT INTO purchase VALUES (1)');
+$from->sql('INSERT INTO purchase VALUES (1)');
 $from->wait_for_catchup('everything');
-is($to->safe_psql('postgres', 'SELECT count(*) FROM purchase'), 1, 'the subscription goes on');
+is($to->sql('SELECT count(*) FROM purchase'), 1, 'the subscription goes on');
 is(rows($to), $rows, '  and leaves the rows of the subscriber');
 works($to, 'the subscriber goes on');
-$to->safe_psql('postgres', $acquire);
+$to->sql($acquire);
 
 # A TRUNCATE of the publisher arrives. The subscriber must know that it lacks leases.
-$from->safe_psql('postgres', 'TRUNCATE randflake_lease');
+$from->sql('TRUNCATE randflake_lease');
 $from->wait_for_catchup('everything');
 error_is($to, $acquire, '55000', { message => qr/^no lease may begin before/ }, 'a TRUNCATE that arrives: it grants nothing');
-$to->safe_psql('postgres', 'DROP SUBSCRIPTION everything');
+$to->sql('DROP SUBSCRIPTION everything');
 
 # --- the publication of the page -----------------------------------------------------------------
-
-$from->safe_psql('postgres', 'DROP PUBLICATION everything');
-my $version = $from->safe_psql('postgres', 'SHOW server_version_num') / 10000;
+$from->sql('DROP PUBLICATION everything');
+my $version = $from->sql('SHOW server_version_num') / 10000;
 my %publication = (list => block('list'), except => block('except'));
-$from->safe_psql('postgres', $publication{ $version >= 19 ? 'except' : 'list' });
-is($from->safe_psql('postgres', q{SELECT string_agg(tablename, ' ') FROM pg_publication_tables WHERE pubname = 'app'}), 'purchase', 'the publication of the page has no table of the extensions');
+$from->sql($publication{ $version >= 19 ? 'except' : 'list' });
+is($from->sql(q{SELECT string_agg(tablename, ' ') FROM pg_publication_tables WHERE pubname = 'app'}), 'purchase', 'the publication of the page has no table of the extensions');
 every_block_was_used();
 done_testing();

@@ -7,10 +7,8 @@ use Randflake;
 use RandflakeSecrets;
 
 # --- the files -------------------------------------------------------------------------------
-
 # Returns the text of a YAML block scalar: all lines with at least the first line's indentation.
-sub block_scalar {
-    my ($text) = @_;
+sub block_scalar($text) {
     my ($indent) = $text =~ /\A( +)/;
     my ($block) = $text =~ /\A((?:\Q$indent\E.*\n|\n)*)/;
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
@@ -35,13 +33,11 @@ my $sets = read_postgres_exporter();
 is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets randflake_server)], 'the queries');
 
 # --- the queries -----------------------------------------------------------------------------
-
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
-$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+$node->sql('CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-sub rows_of {
-    my ($server, $query) = @_;
-    my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,
+sub rows_of($server, $query) {
+    my ($names, @rows) = split /\n/, $server->sql($query,
         extra_params => [ '-U', 'monitor', '-P', 'tuples_only=off', '-P', 'footer=off' ]);
     my @names = split /\|/, $names // '';
     return map {
@@ -51,8 +47,7 @@ sub rows_of {
     } @rows;
 }
 
-sub check_queries {
-    my ($server, $state, @namespaces) = @_;
+sub check_queries($server, $state, @namespaces) {
     for my $namespace (@namespaces) {
         my $columns = $sets->{$namespace}{columns};
         my @rows = rows_of($server, $sets->{$namespace}{query});
@@ -66,7 +61,7 @@ sub check_queries {
 
 my @of_generators = qw(randflake randflake_server randflake_secrets);
 check_queries($node, 'before the first identifier', @of_generators);
-$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
+$node->sql('SELECT count(*) FROM randflake_generate(1000)');
 check_queries($node, 'generating', @of_generators);
 
 my ($row) = rows_of($node, $sets->{randflake}{query});
@@ -78,13 +73,13 @@ is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
 
 # Starts a coordinator and a server, which leases the greatest possible number of node ids.
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
-$coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
+$coordinator->sql('CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
       . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
 my $holder = start_server('holder',
     settings => {
         coordinator => $coordinator->connstr('postgres'), secret => random_secret(),
         node_count => 131072, lease_duration => '90s', max_wait => '1h' });
-$holder->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+$holder->sql('CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
 check_queries($holder, 'leased', @of_generators);
 check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
@@ -102,7 +97,7 @@ $coordinator->stop;
 my $plain = new_server('plain', settings => {});
 $plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $plain->start;
-$plain->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator;'
+$plain->sql('CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator;'
       . 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 is(scalar rows_of($plain, $sets->{$_}{query}), 0, "not preloaded: nothing in $_") for @of_generators;
 check_queries($plain, 'not preloaded', 'randflake_leases');
@@ -113,33 +108,32 @@ $plain->stop;
 my $from = time - 86400;
 my $rotated = start_server('rotated', secrets => [ random_secret(), $from => random_secret() ],
     settings => { node_id => 1, node_count => 2, max_wait => '1h' });
-$rotated->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+$rotated->sql('CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
 ($row) = rows_of($rotated, $sets->{randflake}{query});
 is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) / 2**30)),
     'what a former secret owns is not counted as capacity');
 $rotated->stop;
 
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
-$primary->safe_psql('postgres',
+$primary->sql(
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
 my $standby = standby_of($primary, 'standby');
 is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_") for qw(randflake randflake_server);
 $standby->promote;
 my $began = int time;
-$standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randflake_generate()');
+$standby->sql('SET randflake.max_wait = 600000; SELECT randflake_generate()');
 ($row) = rows_of($standby, $sets->{randflake}{query});
 cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'a promoted server reports when it found a copy');
 $standby->restart;
 ($row) = rows_of($standby, $sets->{randflake}{query});
 cmp_ok($row->{copy_found_time_seconds}, '>=', $began, '  also after its next start');
-$standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
+$standby->sql('SELECT randflake_acknowledge_copy()');
 ($row) = rows_of($standby, $sets->{randflake}{query});
 is($row->{copy_found_time_seconds}, 0, '  until it is acknowledged');
 $standby->stop;
 $primary->stop;
 
 # --- the rules -------------------------------------------------------------------------------
-
 my %known = map {
     my $namespace = $_;
     map { ("${namespace}_$_" => 1) } keys %{ $sets->{$namespace}{columns} }
@@ -157,7 +151,6 @@ my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|
 is_deeply([ grep { !$known{$_} } $manual =~ /`(randflake_\w+_(?:total|seconds|info|per_second))`/g ], [], '  and only existing metrics');
 
 # --- the dashboard ---------------------------------------------------------------------------
-
 my $dashboard = JSON::PP->new->decode(slurp_file('docs/monitoring/grafana.json'));
 my @panels = @{ $dashboard->{panels} };
 my @targets = map { @{ $_->{targets} } } @panels;
@@ -182,11 +175,7 @@ my $queries = "groups:\n- name: dashboard\n  rules:\n" . join '', map {
 } 0 .. $#targets;
 
 # --- real programs ---------------------------------------------------------------------------
-
-sub in_path {
-    my ($program) = @_;
-    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
-}
+sub in_path($program) { return grep { -x "$_/$program" } split /:/, $ENV{PATH} }
 
 SKIP: {
     skip 'promtool is not installed (Debian: prometheus)', 3 unless in_path('promtool');

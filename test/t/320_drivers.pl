@@ -12,7 +12,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/staging.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-$node->safe_psql('postgres', 'CREATE DATABASE serial');
+$node->sql('CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
 my @dump = map {
@@ -33,12 +33,10 @@ SELECT id > 2 ^ 32 AND id = currval('invoice_id_seq') FROM invoice;
 SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
-
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
-sub javascript {
-    my ($program, %recipe) = @_;
+sub javascript($program, %recipe) {
     my $run = $program eq 'pg' ? 'pg_program.mjs' : 'mapper.mjs';
     recipe(name => $program, packages => $packages, run => [ 'node', $run, $program ], programs => [$run],
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
@@ -109,12 +107,10 @@ unlike(slurp_file("$packages/package-lock.json"), qr/"resolved"|https?:\/\/regis
     'the lock file names no host to download from');
 
 # --- Python ----------------------------------------------------------------------------------
-
 # Packages from Debian work only with Debian's interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
-sub python {
-    my ($module, $package, %recipe) = @_;
+sub python($module, $package, %recipe) {
     my $program = $recipe{tables} ? 'driver.py' : "${module}_program.py";
     recipe(name => $module, files => [ 'text_form.py', "${module}_recipe.py" ], programs => [$program],
         needs => [ $package, succeeds($python, '-c', "import $module") ],
@@ -279,14 +275,12 @@ SH
 python(@django);
 
 # --- Java ------------------------------------------------------------------------------------
-
 my $jdbc = '/usr/share/java/postgresql.jar';
 recipe(name => 'JDBC', files => [ 'Keys.java', 'Identifiers.java' ], programs => ['Recipe.java'], tables => 1,
     needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
     run => [ 'sh', '-ec', 'javac -cp $0 *.java; java -XX:TieredStopAtLevel=1 -cp $0:. Recipe', $jdbc ]);
 
 # --- Ruby, PHP -------------------------------------------------------------------------------
-
 my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ], run => [ $ruby, 'pg_program.rb' ]);
@@ -361,8 +355,7 @@ recipe(name => 'Qt', files => [ 'text_form.py', 'qt_recipe.py' ], programs => ['
     run => [ $python, 'qt_program.py' ]);
 
 # --- existing keys ---------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE DATABASE shop');
+$node->sql('CREATE DATABASE shop');
 $node->safe_psql('shop', block('database'));
 for my $key ('bigserial PRIMARY KEY', 'bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY') {
     my $insert = 'INSERT INTO invoice DEFAULT VALUES RETURNING id';
@@ -381,11 +374,10 @@ is($node->safe_psql('shop', "INSERT INTO purchase VALUES ('0000000000001', 'pen'
 for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1') {
     isnt($node->psql('shop', $statement), 0, "  and not so: $statement");
 }
-$node->safe_psql('postgres', 'DROP DATABASE shop');
+$node->sql('DROP DATABASE shop');
 
 # --- PostgREST's statements ------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE DATABASE api');
+$node->sql('CREATE DATABASE api');
 $node->safe_psql('api', 'CREATE EXTENSION randflake_type CASCADE');
 $node->safe_psql('api', block('api.sql'));
 my $as_anon = 'SET ROLE web_anon; SET search_path = api, public;';
@@ -400,11 +392,10 @@ like($node->safe_psql('api', "SET enable_seqscan = off; EXPLAIN SELECT * FROM ap
 isnt($node->psql('api', "$as_anon SELECT * FROM public.customer"), 0, '  and cannot see the table');
 isnt($node->psql('api', "$as_anon SELECT public.randflake_decode(public.randflake_from_text(id)) FROM customer"),
     0, '  nor decode it');
-$node->safe_psql('postgres', 'DROP DATABASE api');
-$node->safe_psql('postgres', 'DROP ROLE web_anon');
+$node->sql('DROP DATABASE api');
+$node->sql('DROP ROLE web_anon');
 
 # --- without the library ---------------------------------------------------------------------
-
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 python(@django);

@@ -9,7 +9,7 @@ my $secret = random_secret();
 my $node = start_server('main', extensions => [qw(randflake_type randflake_coordinator)], secrets => [$secret],
     settings => { node_id => 1, max_wait => '1h' });
 my $secret_file = secret_path($node);
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE app LOGIN;
 CREATE ROLE partner LOGIN;
@@ -17,49 +17,45 @@ CREATE ROLE visitor LOGIN;
 CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 CREATE ROLE reader LOGIN IN ROLE pg_read_server_files;
 SQL
-$node->safe_psql('postgres', block('support'));
-$node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
+$node->sql(block('support'));
+$node->sql('CREATE ROLE supporter LOGIN IN ROLE support');
 
-sub as_role {
-    my ($role, $sql) = @_;
+sub as_role($role, $sql) {
     my ($status, $out, $text) = $node->psql('postgres', $sql,
         extra_params => [ '-U', $role, '-v', 'VERBOSITY=sqlstate' ]);
     return $status == 0 && $text eq '' ? $out : ($text =~ /ERROR:\s+(\w{5})/)[0];
 }
 
 # --- privileges ------------------------------------------------------------------------------
-
-my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
+my $id = $node->sql('SELECT randflake_generate()');
 my @everybody = qw(ordinary monitor supporter reader);
-my %may = ((map { $_ => \@everybody }
-        'randflake_generate()', '(SELECT count(*) FROM randflake_generate(2))', 'randflake_generate_text()',
-        'randflake53_generate()', "randflake_to_text($id)", "randflake_from_text('0')", "randflake_shard($id, 4)",
-        '(SELECT count(*) FROM randflake_shard_ranges(4))', 'randflake_next()', "randflake_from_bigint($id)",
-        'randflake_from_integer(1)', "randflake_to_bigint('a')", 'randflake_lower(now())',
-        '(SELECT count(*) FROM randflake_key)', '(SELECT count(*) FROM randflake_key_check)',
-        'randflake_key_matches((SELECT min(fingerprint) FROM randflake_key))', 'snowflake_generate()',
-        '(snowflake_decode(1)).node_id', q{(snowflake_decode(1, 'twitter')).node_id},
-        q{snowflake_lower('2030-01-01')}, '(SELECT count(*) FROM snowflake_layouts())',
-        q{randflake_lease_stops_at(NULL, 'a', 'b')}), (map { $_ => ['monitor'] }
-        '(SELECT mode FROM randflake_status)', '(SELECT count(*) FROM randflake_slots)',
-        '(SELECT count(*) FROM randflake_secrets)', '(SELECT count(*) FROM randflake_leases)',
-        '(SELECT count(*) FROM randflake_pool)', '(SELECT count(*) FROM randflake_status())',
-        '(SELECT count(*) FROM randflake_slots())'), (map { $_ => ['supporter'] }
-        "(randflake_decode($id)).node_id", "randflake_generated_at($id)"), (map { $_ => [] }
-        q{randflake53_encode('2030-01-01', 1, 1)}, '(randflake53_decode(1)).node_id', q{randflake_mask(1, 'a')},
-        q{randflake_unmask(1, 'a')}, q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
-        'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
-        'randflake_status_reset()', 'randflake_acknowledge_copy()', '(SELECT count(*) FROM randflake_lease)',
-        '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
-        '(SELECT count(*) FROM randflake_lease_chunk)', '(SELECT count(*) FROM randflake_lease_hold)',
-        q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')},
-        q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')},
-        q{randflake_lease_add_secret('0123456789abcdef', now())},
-        q{randflake_lease_remove_secret('0123456789abcdef')}, 'randflake_lease_untouched(NULL, NULL)',
-        'randflake_lease_release(1, gen_random_uuid(), 1)', 'randflake_lease_purge()', 'randflake_lease_configure()',
-        'randflake_lease_lock_pool(NULL)', 'randflake_lease_share_pool(NULL)', 'randflake_lease_find(NULL, 1, 1, NULL, 1)', 'randflake_lease_clock(NULL)', 'randflake_lease_identity(NULL)',
-        'randflake_lease_limit(NULL)', 'randflake_lease_static_nodes(NULL)',
-        'randflake_coordinator_static_nodes(NULL)', 'randflake_coordinator_identity(NULL)'));
+my %may = ((map { $_ => \@everybody } 'randflake_generate()', '(SELECT count(*) FROM randflake_generate(2))',
+    'randflake_generate_text()', 'randflake53_generate()', "randflake_to_text($id)", "randflake_from_text('0')",
+    "randflake_shard($id, 4)", '(SELECT count(*) FROM randflake_shard_ranges(4))', 'randflake_next()',
+    "randflake_from_bigint($id)", 'randflake_from_integer(1)', "randflake_to_bigint('a')", 'randflake_lower(now())',
+    '(SELECT count(*) FROM randflake_key)', '(SELECT count(*) FROM randflake_key_check)',
+    'randflake_key_matches((SELECT min(fingerprint) FROM randflake_key))', 'snowflake_generate()',
+    '(snowflake_decode(1)).node_id', q{(snowflake_decode(1, 'twitter')).node_id}, q{snowflake_lower('2030-01-01')},
+    '(SELECT count(*) FROM snowflake_layouts())', q{randflake_lease_stops_at(NULL, 'a', 'b')}),
+    (map { $_ => ['monitor'] } '(SELECT mode FROM randflake_status)', '(SELECT count(*) FROM randflake_slots)',
+    '(SELECT count(*) FROM randflake_secrets)', '(SELECT count(*) FROM randflake_leases)',
+    '(SELECT count(*) FROM randflake_pool)', '(SELECT count(*) FROM randflake_status())',
+    '(SELECT count(*) FROM randflake_slots())'), (map { $_ => ['supporter'] } "(randflake_decode($id)).node_id",
+    "randflake_generated_at($id)"), (map { $_ => [] } q{randflake53_encode('2030-01-01', 1, 1)},
+    '(randflake53_decode(1)).node_id', q{randflake_mask(1, 'a')}, q{randflake_unmask(1, 'a')},
+    q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
+    'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
+    'randflake_status_reset()', 'randflake_acknowledge_copy()', '(SELECT count(*) FROM randflake_lease)',
+    '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
+    '(SELECT count(*) FROM randflake_lease_chunk)', '(SELECT count(*) FROM randflake_lease_hold)',
+    q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')},
+    q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')},
+    q{randflake_lease_add_secret('0123456789abcdef', now())}, q{randflake_lease_remove_secret('0123456789abcdef')},
+    'randflake_lease_untouched(NULL, NULL)', 'randflake_lease_release(1, gen_random_uuid(), 1)',
+    'randflake_lease_purge()', 'randflake_lease_configure()', 'randflake_lease_lock_pool(NULL)',
+    'randflake_lease_share_pool(NULL)', 'randflake_lease_find(NULL, 1, 1, NULL, 1)', 'randflake_lease_clock(NULL)',
+    'randflake_lease_identity(NULL)', 'randflake_lease_limit(NULL)', 'randflake_lease_static_nodes(NULL)',
+    'randflake_coordinator_static_nodes(NULL)', 'randflake_coordinator_identity(NULL)'));
 for my $call (sort keys %may) {
     my %allowed = map { $_ => 1 } @{ $may{$call} };
     my %denied = map { $_ => 1 } grep { (as_role($_, "SELECT $call") // '') eq '42501' } @everybody;
@@ -68,7 +64,7 @@ for my $call (sort keys %may) {
 }
 
 # The page may omit functions that PostgreSQL calls for input, operators, indexes and aggregates.
-my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
+my @functions = split /\n/, $node->sql(<<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
@@ -82,7 +78,7 @@ SQL
 my $listed = join ' ', grep { @{ $may{$_} } } keys %may;
 is_deeply([ grep { $listed !~ /\b$_\b/ } @functions ], [], 'everybody may call nothing else');
 
-is($node->safe_psql('postgres', <<'SQL'), '', '  nor change a table, nor add a trigger to it');
+is($node->sql(<<'SQL'), '', '  nor change a table, nor add a trigger to it');
 SELECT c.oid::regclass, privilege
 FROM pg_depend JOIN pg_class AS c ON c.oid = objid,
      unnest('{INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS privilege
@@ -90,28 +86,26 @@ WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_class'::regclass A
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_table_privilege('ordinary', c.oid, privilege)
 SQL
-is( $node->safe_psql('postgres',
+is( $node->sql(
         q{SELECT string_agg(name, ' ') FROM pg_settings WHERE name ~ '^randflake\.' AND context NOT IN ('postmaster', 'sighup', 'internal')}),
     'randflake.max_wait randflake.sort_loads', '  nor set anything but how long it waits, and the order in loads');
 
 # --- the secret ------------------------------------------------------------------------------
-
 is(as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';" . ' SELECT line FROM file'),
     $secret, 'who may read the files of the server reads the secret, as documented');
 
 # --- the recipes -----------------------------------------------------------------------------
-
-$node->safe_psql('postgres', block('day_of'));
+$node->sql(block('day_of'));
 is(as_role('app', "SELECT day_of($id) - current_date BETWEEN -1 AND 1"), 't', 'a program gets the one fact it needs');
 is(as_role('app', "SELECT randflake_generated_at($id)"), '42501', '  and no more');
 is(as_role('partner', "SELECT day_of($id)"), '42501', '  and no other role does');
 
-$node->safe_psql('postgres', block('row_level_security'));
+$node->sql(block('row_level_security'));
 for my $role (qw(app partner)) {
     is(as_role($role, "INSERT INTO document (title) VALUES ('Private: $role'), ('Public: $role')"),
         '', "$role inserts");
 }
-my $foreign = $node->safe_psql('postgres', q{SELECT id FROM document WHERE title = 'Private: partner'});
+my $foreign = $node->sql(q{SELECT id FROM document WHERE title = 'Private: partner'});
 is(as_role('app', 'SELECT count(*), min(owner), max(owner) FROM document'), '2|app|app', 'each sees its own rows');
 is(as_role('app', "SELECT count(*) FROM document WHERE id = $foreign"), 0,
     '  and not those of others, by their identifier');
@@ -123,17 +117,17 @@ is(as_role('app', "UPDATE document SET id = $foreign"), '42501', '  by update ne
 is(as_role('app', q{INSERT INTO document (owner, title) VALUES ('partner', 'x')}), '42501',
     '  nor gives rows to others');
 
-$node->safe_psql('postgres', block('view'));
+$node->sql(block('view'));
 is( as_role('visitor', 'SELECT count(*), min(title), max(title) FROM shared_document'),
     '2|Public: app|Public: partner', 'a visitor sees what the view shows');
 my $text = as_role('visitor', q{SELECT id FROM shared_document WHERE title = 'Public: app'});
-is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflake_from_text('$text')"),
+is( $node->sql("SELECT title FROM document WHERE id = randflake_from_text('$text')"),
     'Public: app', '  with the text form of the identifier');
 is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
 is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
     '42501', '  and cannot decode it');
 # Without a security barrier, PostgreSQL would call a cheap function before it checks the condition.
-$node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
+$node->sql('GRANT CREATE ON SCHEMA public TO visitor');
 my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
 CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
 $$ BEGIN RAISE NOTICE 'seen: %', $1; RETURN true; END $$;
@@ -150,11 +144,11 @@ WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_exten
   AND provolatile = 'v' AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
 ORDER BY pg_proc.oid::regprocedure::text COLLATE "C"
 SQL
-my @takes_numbers = split /\n/, $node->safe_psql('postgres', $takes_numbers);
+my @takes_numbers = split /\n/, $node->sql($takes_numbers);
 is("@takes_numbers", 'randflake53_generate() randflake53_generate(integer) randflake_generate() randflake_generate(integer) randflake_generate_text()'
       . ' randflake_next() snowflake_generate()', 'everybody may call functions that take numbers');
-$node->safe_psql('postgres', block($_)) for qw(restrict_generate restrict_next);
-is($node->safe_psql('postgres', $takes_numbers), '', '  and no longer after they are taken away');
+$node->sql(block($_)) for qw(restrict_generate restrict_next);
+is($node->sql($takes_numbers), '', '  and no longer after they are taken away');
 for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
     'snowflake_generate()', 'randflake53_generate()', 'randflake53_generate(1)') {
     is(as_role('ordinary', "SELECT $call"), '42501', "  $call");

@@ -14,16 +14,13 @@ my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 } $table =~ /^\| ([^|]*?) 
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
 # Marks this person's row as tested, and begins the attempts.
-sub attempts_of {
-    my ($person) = @_;
-    ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);
-}
+sub attempts_of($person) { ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried) }
 
 my $secret = random_secret();
 my $node = start_server('main', own_clock => 1, extensions => [], init => [ allows_streaming => 'logical' ],
     secrets => [$secret], settings => { node_id => 0, node_count => 2, max_wait => '1h' });
 my $secret_file = secret_path($node);
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 SELECT pg_create_logical_replication_slot('capture', 'test_decoding');
 CREATE EXTENSION randflake;
 CREATE ROLE stranger LOGIN;
@@ -36,8 +33,7 @@ SELECT randflake_generate();
 SQL
 
 # Reads, as this role, everything that might show the secret.
-sub finds_no_secret {
-    my ($role, @more) = @_;
+sub finds_no_secret($role, @more) {
     my $seen = '';
     for my $sql (
         'SHOW randflake.secret', 'SHOW randflake.secret_file', 'SHOW ALL', 'SELECT * FROM pg_settings',
@@ -51,20 +47,19 @@ sub finds_no_secret {
 }
 
 # --- identifiers -------------------------------------------------------------------------------
-
 my $second = 10 + int time;
 clock_stands_at($node, $second);
-$node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
+$node->sql('CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
 clock_stands_at($node, $second + 60);
-$node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
-my @made = split /\n/, $node->safe_psql('postgres', 'SELECT id FROM made ORDER BY n');
+$node->sql('INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
+my @made = split /\n/, $node->sql('SELECT id FROM made ORDER BY n');
 
 attempts_of('one identifier');
 cmp_ok(abs($_ - 10000), '<', 6 * 71, '  half of a second are negative')
-  for split /\n/, $node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
+  for split /\n/, $node->sql('SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
 
 attempts_of('many identifiers');
-my @order = split /\|/, $node->safe_psql('postgres', <<'SQL');
+my @order = split /\|/, $node->sql(<<'SQL');
 SELECT corr(n, id::numeric), corr(n, randflake_shard(id, 1024)), corr(n, ascii(right(randflake_to_text(id), 1))) FROM made
 SQL
 # The correlation of 40,000 independent pairs has a standard deviation of 0.005.
@@ -73,14 +68,14 @@ my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
 # If identifiers counted up, the greatest one would reveal how many there are.
-my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
+my ($least, $greatest) = split /\|/, $node->sql(
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
 cmp_ok($greatest, '>', 0.95, '    up to the greatest');
 
 attempts_of('many identifiers and the time of each');
 # If an identifier were a linear function of its fields, an attacker could predict it.
-my ($linear, $affine, $flips) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+my ($linear, $affine, $flips) = split /\|/, $node->sql(<<'SQL');
 WITH pair AS (
     SELECT randflake_encode(t, 1, 2 * n) AS a, randflake_encode(t, 1, 2 * n + 1) AS b,
            randflake_encode(t + interval '1 s', 1, 2 * n) AS c, randflake_encode(t + interval '1 s', 1, 2 * n + 1) AS d
@@ -93,10 +88,9 @@ is($affine, 0, '  nor are their differences');
 cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips of 64");
 
 # --- randflake alone -------------------------------------------------------------------------
-
 attempts_of('SQL, as an ordinary role, without the type');
 # Checks only relations. sql/setup.sql lists the functions that a stranger may call.
-is($node->safe_psql('postgres', <<'SQL'), '', 'a stranger reads no view or table');
+is($node->sql(<<'SQL'), '', 'a stranger reads no view or table');
 SELECT relname FROM pg_depend JOIN pg_class ON pg_class.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_class'::regclass AND has_any_column_privilege('stranger', pg_class.oid, 'SELECT')
 SQL
@@ -104,8 +98,7 @@ SQL
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};
 my $other = start_server('other', own_clock => 1, settings => { node_id => 0, secret => random_secret() });
-is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
-    'text form and shards are the same under another secret');
+is($node->sql($calls), $other->sql($calls), 'text form and shards are the same under another secret');
 $other->stop;
 
 # These results, except the identifiers, stay the same while other sessions make identifiers. A
@@ -122,7 +115,7 @@ SQL
 my $count_of_own = q{SELECT sequence FROM snowflake_decode(snowflake_generate())};
 my $stranger = $node->background_psql('postgres', extra_params => [ '-U', 'stranger' ]);
 my ($seen, $own) = map { $stranger->query_safe($_) } $look, $count_of_own;
-$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(50000); SELECT randflake_generate_text()');
+$node->sql('SELECT count(*) FROM randflake_generate(50000); SELECT randflake_generate_text()');
 is($stranger->query_safe($look), $seen, 'the same as before others made many');
 is($stranger->query_safe($count_of_own), $own + 1, '  also in the numbers of Snowflake');
 $stranger->quit;
@@ -132,7 +125,6 @@ for my $view (qw(randflake_status randflake_slots pg_shmem_allocations pg_backen
 finds_no_secret('stranger');
 
 # --- with grants -------------------------------------------------------------------------------
-
 my $id = $made[0];
 attempts_of('SQL, with `randflake_decode`');
 finds_no_secret('decoder', 'SELECT (randflake_decode(id)).* FROM (VALUES (0), (1), (-1)) AS v (id)');
@@ -141,18 +133,16 @@ finds_no_secret('encoder', q{SELECT randflake_encode('2024-10-27 03:33:20+00', 0
 
 attempts_of('SQL, as a member of `pg_monitor`');
 finds_no_secret('monitor');
-is($node->safe_psql('postgres', 'SHOW randflake.secret_file', extra_params => [ '-U', 'monitor' ]), $secret_file,
-    '  knows where it is');
+is($node->sql('SHOW randflake.secret_file', user => 'monitor'), $secret_file, '  knows where it is');
 for my $call ("randflake_decode($id)", "randflake_generated_at($id)", q{randflake_encode('2030-01-01', 0, 0)}) {
     error_is($node, "SELECT $call", '42501', {}, "  inside an identifier: $call", user => 'monitor');
 }
 
 # --- who has files -----------------------------------------------------------------------------
-
 attempts_of('a dump made by `pg_dump`, a subscription, change capture');
 command_ok([ 'pg_dumpall', '-f', $node->basedir . '/dump', '-d', $node->connstr('postgres') ], '  of all databases');
 no_secret_in(slurp_file($node->basedir . '/dump'), $secret, '  the secret');
-my $changes = $node->safe_psql('postgres', "SELECT data FROM pg_logical_slot_peek_changes('capture', NULL, NULL)");
+my $changes = $node->sql("SELECT data FROM pg_logical_slot_peek_changes('capture', NULL, NULL)");
 like($changes, qr/public\.made: INSERT/, '  of all changes');
 no_secret_in($changes, $secret, '  the secret');
 
@@ -167,36 +157,33 @@ is(index($found, pack 'H*', $secret), -1, '    in binary');
 is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 # --- with the type ---------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
+$node->sql('CREATE EXTENSION randflake_type');
 
 # randflake_lower() returns an identifier that no server issues. To check this, the test takes all
 # numbers of node ids 0 and 1 in one second.
 $second += 120;
 clock_stands_at($node, $second);
-$node->safe_psql('postgres', 'SELECT randflake_status_reset()');
+$node->sql('SELECT randflake_status_reset()');
 # A session takes runs of 1, 8 and then 64 numbers. This number of identifiers uses up the last run.
 my $in_runs = 1 + 8 + 64 * 2000;
-$node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
-$node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
+$node->sql("CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
+$node->sql("SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
 error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '53400',
     { detail => qr/^2 node ids give 262143 identifiers a second\./ }, 'every identifier of a second but one is issued');
-is( $node->safe_psql('postgres', <<'SQL'), '0 131071 1|1 131072 0', '  from number 1 of node id 0 on');
+is( $node->sql(<<'SQL'), '0 131071 1|1 131072 0', '  from number 1 of node id 0 on');
 SELECT string_agg(format('%s %s %s', node_id, count, first), '|' ORDER BY node_id)
 FROM (SELECT node_id, count(DISTINCT sequence), min(sequence) AS first FROM whole, randflake_decode(id) GROUP BY 1) AS f
 SQL
 my $lower = "randflake_lower(to_timestamp($second))";
-is($node->safe_psql('postgres', "SELECT count(*) FROM whole WHERE id = $lower\::bigint"), 0,
+is($node->sql("SELECT count(*) FROM whole WHERE id = $lower\::bigint"), 0,
     '  and the lower end of the second is not among them');
-is($node->safe_psql('postgres', "SELECT count(*) FROM whole WHERE id::randflake > $lower"), 262143,
-    '  but before them');
-is($node->safe_psql('postgres', 'SELECT ids_issued, slots_exhausted FROM randflake_status'), '262143|2',
-    '  as the counters say');
-is($node->safe_psql('postgres', 'SELECT string_agg(ids_issued::text, $$|$$ ORDER BY node_id) FROM randflake_slots'),
+is($node->sql("SELECT count(*) FROM whole WHERE id::randflake > $lower"), 262143, '  but before them');
+is($node->sql('SELECT ids_issued, slots_exhausted FROM randflake_status'), '262143|2', '  as the counters say');
+is($node->sql('SELECT string_agg(ids_issued::text, $$|$$ ORDER BY node_id) FROM randflake_slots'),
     '131071|131072', '  for each node id');
 
 # Row-level security hides rows, but the planner's estimate reveals their number, as documented.
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE hidden AS SELECT id::randflake FROM made;
 ANALYZE hidden;
 ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
@@ -205,24 +192,23 @@ GRANT SELECT ON hidden TO stranger;
 SQL
 my @expected = map {
     my $query = "SELECT FROM hidden WHERE id >= randflake_lower(to_timestamp($_))";
-    is($node->safe_psql('postgres', $query, extra_params => [ '-U', 'stranger' ]), '', 'no hidden row is seen');
-    $node->safe_psql('postgres', "EXPLAIN $query", extra_params => [ '-U', 'stranger' ]) =~ /rows=(\d+)/;
+    is($node->sql($query, user => 'stranger'), '', 'no hidden row is seen');
+    $node->sql("EXPLAIN $query", user => 'stranger') =~ /rows=(\d+)/;
 } $second - 130, $second - 90;
 cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected to be twice those of a minute less');
 
 # --- without USAGE -------------------------------------------------------------------------------
-
 # Every role can read the stored expression of a view. A randflake constant in this expression shows
 # the identifier's fields. So a role that can make such a view can decode the identifier.
 clock_stands_at($node, $second + 60);
-$node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
-$node->safe_psql('postgres', block('restrict_type'));
+$node->sql('CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
+$node->sql(block('restrict_type'));
 every_block_was_used();
-my ($text, $number, $inside_it) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+my ($text, $number, $inside_it) = split /\|/, $node->sql(<<'SQL');
 SELECT id::text, id::bigint, concat_ws(' ', extract(epoch FROM generated_at)::bigint, node_id, sequence)
 FROM (SELECT randflake_next() AS id) AS made, randflake_decode(id::bigint)
 SQL
-$node->safe_psql('postgres', <<"SQL", extra_params => [ '-U', 'app' ]);
+$node->sql(<<"SQL", user => 'app');
 CREATE TABLE orders (id randflake, n bigint);
 CREATE TABLE inbox (id randflake DEFAULT randflake_generate(), made randflake DEFAULT randflake_next());
 INSERT INTO inbox DEFAULT VALUES;
@@ -241,15 +227,14 @@ SQL
 
 my $foreign = $node->basedir . '/identifiers';
 append_to_file($foreign, "$text\n");
-$node->safe_psql('postgres', <<"SQL");
+$node->sql(<<"SQL");
 CREATE EXTENSION file_fdw;
 CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
 CREATE FOREIGN TABLE elsewhere (id randflake) SERVER files OPTIONS (filename '$foreign');
 GRANT SELECT ON elsewhere TO PUBLIC;
 SQL
 
-sub constants_in {
-    my ($tree) = @_;
+sub constants_in($tree) {
     return map {
         my $raw = unpack('Q<', pack 'c8', split ' ') ^ 1 << 63;
         join ' ', 1730000000 + ($raw >> 34), $raw >> 17 & 0x1ffff, $raw & 0x1ffff
@@ -268,13 +253,13 @@ SET client_min_messages = log;
 SET debug_print_plan = on;
 DO $$ DECLARE x inbox; BEGIN SELECT * INTO x FROM inbox; PERFORM FROM inbox WHERE made = x.made; END $$;
 SQL
-my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch FROM generated_at)::bigint, node_id, sequence)}
+my $of_row = $node->sql(q{SELECT concat_ws(' ', extract(epoch FROM generated_at)::bigint, node_id, sequence)}
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
 # With USAGE, each of these attacks works. So if one fails, the reason is that the role lacks USAGE.
 my $row = qq{{"id": "$text"}};
-my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+my $version = $node->sql('SHOW server_version_num');
 my @attacks = (
     "SELECT '$text'::randflake", "SELECT randflake_in('$text')", 'SELECT t::randflake FROM texts LIMIT 1',
     "PREPARE p (randflake) AS SELECT \$1; EXECUTE p ('$text')",
@@ -317,11 +302,10 @@ for my $attack (@attacks, @declarations) {
         $ours ? (detail => qr/^Role "stranger" needs USAGE on the type/) : () }, '  and without', user => 'stranger');
 }
 
-$node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
+$node->sql('CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
 error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
 
-sub answer_to {
-    my ($role, @messages) = @_;
+sub answer_to($role, @messages) {
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
     print {$socket} map { my ($type, $body) = @$_; $type . pack('N', 4 + length $body) . $body }
       [ '', pack('N', 3 << 16) . "user\0$role\0database\0postgres\0\0" ], @messages, [ S => '' ], [ X => '' ];
@@ -330,7 +314,7 @@ sub answer_to {
     my ($error) = <$socket> =~ /\0C(\w{5}\0M[^\0]*)/ or return 'no error';
     return $error =~ s/\0M/ /r;
 }
-my $type_oid = $node->safe_psql('postgres', q{SELECT 'randflake'::regtype::oid});
+my $type_oid = $node->sql(q{SELECT 'randflake'::regtype::oid});
 my $parameter = sub {
     my ($form, $bytes) = @_;
     return ([ P => "\0SELECT \$1\0" . pack('n N', 1, $type_oid) ],
@@ -338,7 +322,7 @@ my $parameter = sub {
 };
 my $call = sub {
     my ($function, @arguments) = @_;
-    return [ F => pack('N n n', $node->safe_psql('postgres', "SELECT '$function'::regprocedure::oid"), 0, scalar @arguments) . pack('(N/a*)*', @arguments) . pack('n', 0) ];
+    return [ F => pack('N n n', $node->sql("SELECT '$function'::regprocedure::oid"), 0, scalar @arguments) . pack('(N/a*)*', @arguments) . pack('n', 0) ];
 };
 my %ways = (
     'a parameter of its oid, as text' => [ $parameter->(0, $text) ],
@@ -352,11 +336,8 @@ for my $way (sort keys %ways) {
     like(answer_to('stranger', @{ $ways{$way} }), qr/^42501 permission denied for type /, '  and without');
 }
 
-sub state_after {
-    my ($session, $sql) = @_;
-    return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0];
-}
-$node->safe_psql('postgres', 'CREATE ROLE late LOGIN; CREATE ROLE makers; GRANT USAGE ON TYPE randflake TO makers, pg_database_owner');
+sub state_after($session, $sql) { return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0] }
+$node->sql('CREATE ROLE late LOGIN; CREATE ROLE makers; GRANT USAGE ON TYPE randflake TO makers, pg_database_owner');
 my $making = "SELECT '$text'::randflake";
 my $late = $node->background_psql('postgres', on_error_stop => 0, extra_params => [ '-U', 'late' ]);
 for my $change (
@@ -366,9 +347,9 @@ for my $change (
     [ 'ALTER ROLE late SUPERUSER', 'ALTER ROLE late NOSUPERUSER' ],
     [ 'ALTER DATABASE postgres OWNER TO late', 'ALTER DATABASE postgres OWNER TO postgres' ]) {
     is(state_after($late, $making), '42501', 'an open session is refused');
-    $node->safe_psql('postgres', $change->[0]);
+    $node->sql($change->[0]);
     is(state_after($late, $making), '00000', "  not after $change->[0]");
-    $node->safe_psql('postgres', $change->[1]);
+    $node->sql($change->[1]);
 }
 is(state_after($late, $making), '42501', '  but at last');
 is(state_after($late, "SELECT of_owner('$text')"), '00000', 'a SECURITY DEFINER function has the privileges of its owner');

@@ -6,7 +6,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
 # Each hour has 4,000 values, most of them in its first half, and 300 extra copies of one value.
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);
 CREATE INDEX ON log (twin);
@@ -32,13 +32,12 @@ SQL
 
 # Compares the estimates for both types. For each type, replaces "id" in the queries by the type's
 # column, and the times by constants.
-sub estimates_are_the_same {
-    my ($name, $good, @queries) = @_;
+sub estimates_are_the_same($name, $good, @queries) {
     my $bad = '';
     for my $query (@queries) {
         my $of_type = $query =~ s/([\d:]{8})/randflake_lower('2026-01-01 $1Z')/gr;
         my $of_twin = $query =~ s/\bid\b/twin/gr =~ s/([\d:]{8})/twin('2026-01-01 $1Z')/gr;
-        my ($expected, $twin, $found) = split /\|/, $node->safe_psql('postgres',
+        my ($expected, $twin, $found) = split /\|/, $node->sql(
             "SELECT rows_of(\$\$$of_type\$\$), rows_of(\$\$$of_twin\$\$), count(*) FROM ($of_type) AS q");
         note("$query: expected $expected, as bigint $twin, found $found");
         # The planner's order of multiplications depends on the type, so rounding errors may differ.
@@ -68,9 +67,9 @@ estimates_are_the_same('estimates of times are those of numbers, and good', 1, @
 estimates_are_the_same('  of joins too', 0, @joins);
 estimates_are_the_same('  and of everything else', 0, (map { "SELECT FROM few WHERE $_" } @conditions, @others),
     map { "SELECT FROM log WHERE $_" } @others);
-$node->safe_psql('postgres', 'SELECT fill(6 * 3600, 40)');
+$node->sql('SELECT fill(6 * 3600, 40)');
 estimates_are_the_same('  also soon after inserts', 0, @log, 'SELECT FROM log WHERE id >= 06:30:00');
-$node->safe_psql('postgres', 'SELECT fill(7 * 3600, 4000)');
+$node->sql('SELECT fill(7 * 3600, 4000)');
 estimates_are_the_same('  and long after', 0,
     map { "SELECT FROM log WHERE $_" } @conditions, 'id >= 07:30:00', 'id < 07:00:00', 'id > 07:59:59');
 

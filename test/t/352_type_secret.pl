@@ -9,11 +9,11 @@ my $dumps = PostgreSQL::Test::Utils::tempdir();
 
 my $node = start_server('main', init => [ allows_streaming => 1 ], extensions => ['randflake_type'],
     settings => { node_id => 1, secret => $secret, max_wait => '1h' });
-my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
-is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint, 'CREATE EXTENSION binds the type to the secret');
+my $fingerprint = $node->sql('SELECT key_fingerprint FROM randflake_status');
+is($node->sql('TABLE randflake_key'), $fingerprint, 'CREATE EXTENSION binds the type to the secret');
 
 # pg_dump orders tables by name: "before", then the extension's table randflake_key, then "zafter".
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
 CREATE TABLE zafter (id randflake DEFAULT randflake_next(), others randflake[], n integer);
@@ -26,7 +26,7 @@ my $content = <<'SQL';
 SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
 UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM zafter
 SQL
-my $expected = $node->safe_psql('postgres', $content);
+my $expected = $node->sql($content);
 
 for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ]) {
     $node->command_ok([ 'pg_dump', @$options, '-d', $node->connstr('postgres') ], "pg_dump @$options");
@@ -39,10 +39,9 @@ no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 my $databases = 0;
 my $template = 'template0';
 
-sub restore {
-    my ($server, @options) = @_;
+sub restore($server, @options) {
     my $database = 'restored_' . ++$databases;
-    $server->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $template");
+    $server->sql("CREATE DATABASE $database TEMPLATE $template");
     my ($out, $errors) = ('', '');
     my $good = IPC::Run::run([ 'pg_restore', @options, '-d', $server->connstr($database), "$dumps/custom" ],
         '<', '/dev/null', '>', \$out, '2>', \$errors);
@@ -50,7 +49,6 @@ sub restore {
 }
 
 # --- without triggers ------------------------------------------------------------------------
-
 {
     my (undef, undef, $database) = restore($node, '--schema-only');
     $node->command_ok(
@@ -62,14 +60,11 @@ sub restore {
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-sub nothing_works {
-    my ($server, $database, $name) = @_;
-    my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
-        'SELECT 8::bigint::randflake', 'INSERT INTO zafter DEFAULT VALUES',
-        'SELECT n FROM zafter ORDER BY id', 'CREATE INDEX ON zafter (id)');
-    push @statements, 'SELECT id FROM before', 'SELECT id::bigint FROM before',
-      'SELECT array_agg(id) FROM before', 'COPY before TO STDOUT (FORMAT binary)'
-      if $server->safe_psql($database, 'SELECT count(*) FROM before') > 0;
+sub nothing_works($server, $database, $name) {
+    my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
+        'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id', 'CREATE INDEX ON zafter (id)');
+    push @statements, 'SELECT id FROM before', 'SELECT id::bigint FROM before', 'SELECT array_agg(id) FROM before',
+        'COPY before TO STDOUT (FORMAT binary)' if $server->safe_psql($database, 'SELECT count(*) FROM before') > 0;
     my @works;
     for my $sql (@statements) {
         my ($status, undef, $errors) = $server->psql($database, $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
@@ -91,12 +86,12 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-$other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
+$other->sql('CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
     'SELECT count(id::text) FROM kept');
 $other->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^DO'});
-$other->safe_psql('postgres', qq{INSERT INTO randflake_key VALUES ('$fingerprint')});
+$other->sql(qq{INSERT INTO randflake_key VALUES ('$fingerprint')});
 my ($out, $error) = finish_session($session);
 is($out, 1, 'a session that could read');
 like($error, qr/55000: values of type randflake in this database belong to another secret/,
@@ -108,35 +103,30 @@ error_is($other, 'SELECT id FROM kept', '55000',
 $other->stop;
 
 # --- a changed secret ------------------------------------------------------------------------
-
 configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
 $node->restart;
 nothing_works($node, 'postgres', 'a server restarted with another secret reads nothing');
-error_is($node, 'SELECT id FROM before', '55000',
-    { detail => qr/key fingerprint \Q$fingerprint\E, this server has/, hint => qr/secret_file/ },
-    '  and says which one it needs');
+error_is($node, 'SELECT id FROM before', '55000', { detail => qr/key fingerprint \Q$fingerprint\E, this server has/,
+    hint => qr/secret_file/ }, '  and says which one it needs');
 error_is($node, 'SELECT randflake_bind_secret()', '55000', { message => qr/bound to another secret/ },
     '  and cannot be talked into it');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM before WHERE n > 0'), 1000, '  other columns are read');
-isnt($node->safe_psql('postgres', 'SELECT randflake_generate()'), '', '  bigint identifiers go on');
+is($node->sql('SELECT count(*) FROM before WHERE n > 0'), 1000, '  other columns are read');
+isnt($node->sql('SELECT randflake_generate()'), '', '  bigint identifiers go on');
 configure($node, node_id => 1, max_wait => '1h');
 $node->restart;
 error_is($node, 'SELECT id FROM before', '55000', { message => qr/no secret is configured/ },
     'without a secret nothing is shown');
-is($node->safe_psql('postgres',
-        'SELECT count(*) FROM before WHERE id >= randflake_lower(now() - interval $$1 day$$)'
+is($node->sql('SELECT count(*) FROM before WHERE id >= randflake_lower(now() - interval $$1 day$$)'
           . ' AND randflake_node_id(id) = 1 AND randflake_timestamp(id) <= now()'),
     1000, '  but the time inside can be asked for');
 
 # --- a late secret -----------------------------------------------------------------------------
-
 # At commit, CREATE EXTENSION prints a notice with the remedy, if the client has enabled notices.
-sub notices_of {
-    my ($sql) = @_;
+sub notices_of($sql) {
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);
     return $notices;
 }
-$node->safe_psql('postgres', 'CREATE DATABASE early');
+$node->sql('CREATE DATABASE early');
 is(notices_of('SET client_min_messages = warning; CREATE EXTENSION randflake_type CASCADE; DROP EXTENSION randflake CASCADE'),
     '', 'without a secret: no notice for who wants none');
 is(notices_of('BEGIN; SAVEPOINT s; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK TO s; COMMIT'),
@@ -148,31 +138,27 @@ like(notices_of('CREATE EXTENSION randflake_type; SELECT 1'),
 DETAIL:  This server has no secret\.
 HINT:  Set "shared_preload_libraries" and "randflake\.secret_file", and restart the server\. The first value that a superuser makes binds it\.\z/,
     '  else what to do, once');
-$node->safe_psql('early', <<'SQL');
-CREATE TABLE made (id randflake DEFAULT randflake_next());
-CREATE ROLE app LOGIN;
-GRANT ALL ON made TO app;
-SQL
+$node->safe_psql('early',
+    'CREATE TABLE made (id randflake DEFAULT randflake_next()); CREATE ROLE app LOGIN; GRANT ALL ON made TO app;');
 like(($node->psql('early', 'SELECT randflake_next()'))[2], qr/no secret is configured/, '  and no value');
 
-$node->safe_psql('postgres', 'CREATE DATABASE defined');
+$node->sql('CREATE DATABASE defined');
 $node->command_ok([ 'pg_restore', '--section=pre-data', '-d', $node->connstr('defined'), "$dumps/custom" ],
     '  but tables without indexes can be restored');
 
 configure($node, node_id => 1, secret => $secret, max_wait => '1h');
 $node->restart;
-is($node->safe_psql('postgres', $content), $expected, 'with the secret everything is back');
+is($node->sql($content), $expected, 'with the secret everything is back');
 
 my $standby = standby_of($node, 'standby');
-sub unbound_for {
-    my ($server, $who, $user, $reason) = @_;
+sub unbound_for($server, $who, $user, $reason) {
     my (undef, undef, $errors) = $server->psql('early', q{SELECT 'a'::randflake},
         extra_params => [ '-U', $user, '-v', 'VERBOSITY=verbose' ]);
     like($errors, qr/55000: the type randflake is not bound to a secret.*DETAIL:  $reason.*HINT: .*randflake_bind_secret\(\)/s,
         "with the secret, a first use $who is told why it binds nothing");
     is($node->safe_psql('early', 'SELECT count(*) FROM randflake_key'), 0, '  and binds nothing');
 }
-my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
+my ($superuser) = $node->sql('SELECT current_user');
 unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
 unbound_for($standby, 'on a standby', $superuser, 'A standby cannot bind it\.');
 
@@ -184,8 +170,7 @@ $node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ]
 $node->safe_psql('early', 'DROP TABLE parts');
 
 # Returns SQL that waits, at most a minute, until this many sessions wait for a lock.
-sub until_waiting {
-    my ($sessions) = @_;
+sub until_waiting($sessions) {
     return <<"SQL";
 DO \$\$ BEGIN FOR i IN 1 .. 600 LOOP
     EXIT WHEN (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') >= $sessions;
@@ -213,7 +198,7 @@ $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
 # The type's first use waits for an open transaction that has restored a fingerprint.
-$node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
+$node->sql('CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');
 $node->poll_query_until('arriving', q{SELECT count(*) = 1 FROM pg_locks
@@ -228,8 +213,7 @@ is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  ind
 $template = 'defined';
 for my $order ([ @others, @keys ], [ @keys, @others ], [ $keys[1], @others, $keys[0] ], [ $keys[0], @others, $keys[1] ]) {
     write_private_file("$dumps/list", join "\n", @$order, '');
-    my ($good, $errors, $database) =
-      restore($node, '--section=data', '--section=post-data', "--use-list=$dumps/list");
+    my ($good, $errors, $database) = restore($node, '--section=data', '--section=post-data', "--use-list=$dumps/list");
     ok($good && $errors eq '', 'unbound, the same secret: ' . join ', ', map { / TABLE DATA \S+ (\S+)/ } @$order) or diag($errors);
     is($node->safe_psql($database, $content), $expected, '  nothing is lost');
 }

@@ -5,22 +5,18 @@ use Randflake;
 my $secret = random_secret();
 my $publisher = start_server('publisher', extensions => ['randflake_type'], init => [ allows_streaming => 'logical' ],
     settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
-$publisher->safe_psql('postgres', <<'SQL');
+$publisher->sql(<<'SQL');
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
 CREATE PUBLICATION everything FOR TABLE made;
 INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
 SQL
-my $content =
-  q{SELECT count(*), md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM made};
+my $content = q{SELECT count(*), md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM made};
 
 # --- a physical standby ----------------------------------------------------------------------
-
 my $standby = standby_of($publisher, 'standby');
 $publisher->wait_for_catchup($standby, 'replay', $publisher->lsn('insert'));
-is($standby->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
-    'a standby shows what its primary shows');
-is($standby->safe_psql('postgres',
-        q{SELECT count(*) FROM made AS m WHERE id = m.id::text::randflake AND id = m.id::bigint::randflake}
+is($standby->sql($content), $publisher->sql($content), 'a standby shows what its primary shows');
+is($standby->sql(q{SELECT count(*) FROM made AS m WHERE id = m.id::text::randflake AND id = m.id::bigint::randflake}
           . q{ AND id >= randflake_lower(now() - interval '1 day')}),
     1000, '  reads identifiers, and finds rows by time');
 for my $max_wait (0, '1h') {
@@ -35,23 +31,22 @@ error_is($standby, 'SELECT id FROM made', '55000', { message => qr/belong to ano
 $standby->stop;
 
 # --- logical replication ---------------------------------------------------------------------
-
 my %subscriber;
 for my $format ('text', 'binary') {
     my $node = $subscriber{$format} = start_server("in_$format", extensions => ['randflake_type'],
         settings => { node_id => 100, secret => $secret, max_wait => '1h' });
     my $binary = $format eq 'binary' ? 'true' : 'false';
     my $connection = $publisher->connstr('postgres') =~ s/'/''/gr;
-    $node->safe_psql('postgres', <<"SQL");
+    $node->sql(<<"SQL");
 CREATE TABLE made (id randflake PRIMARY KEY, others randflake[], n integer);
 CREATE SUBSCRIPTION in_$format CONNECTION '$connection' PUBLICATION everything WITH (binary = $binary);
 SQL
     $node->wait_for_subscription_sync($publisher, "in_$format");
-    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+    is($node->sql($content), $publisher->sql($content),
         "in $format: a subscriber starts with what is there");
 }
 
-$publisher->safe_psql('postgres', <<'SQL');
+$publisher->sql(<<'SQL');
 INSERT INTO made (others, n) SELECT ARRAY[randflake_next(), randflake_generate()::randflake], n
     FROM generate_series(1001, 2000) AS n;
 UPDATE made SET others = ARRAY[id] WHERE n % 10 = 0;
@@ -61,29 +56,28 @@ SQL
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $publisher->wait_for_catchup("in_$format");
-    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
-        "in $format: a subscriber follows");
-    is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
+    is($node->sql($content), $publisher->sql($content), "in $format: a subscriber follows");
+    is($node->sql('SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
 # The apply worker acts as the owner of the subscription and the table, who needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
-    $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
+    $node->sql($_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
       'REVOKE USAGE ON TYPE randflake FROM PUBLIC', "ALTER SUBSCRIPTION in_$format OWNER TO applier",
       ($node->pg_version >= 16 ? "ALTER SUBSCRIPTION in_$format SET (password_required = false)" : ()),
       'ALTER ROLE applier NOSUPERUSER';
     my $before = -s $node->logfile;
-    $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (4000)');
+    $publisher->sql('INSERT INTO made (n) VALUES (4000)');
     ok($node->wait_for_log(qr/permission denied for type public\.randflake\n.*Role "applier" needs USAGE/, $before),
         "in $format: a row does not arrive without USAGE");
-    $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO applier');
+    $node->sql('GRANT USAGE ON TYPE randflake TO applier');
     $publisher->wait_for_catchup("in_$format");
-    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content), '  and does with it');
-    $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
+    is($node->sql($content), $publisher->sql($content), '  and does with it');
+    $node->sql('GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
 }
 
-$_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
+$_->sql('CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
 CREATE EXTENSION randflake_type CASCADE;
@@ -118,11 +112,11 @@ $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
 
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
-    $node->safe_psql('postgres', $forget);
-    $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (5000)');
+    $node->sql($forget);
+    $publisher->sql('INSERT INTO made (n) VALUES (5000)');
     $publisher->wait_for_catchup("in_$format");
-    is($node->safe_psql('postgres', $keys), $whole_keys, "in $format: a row binds a subscriber");
-    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content), '  and is there');
+    is($node->sql($keys), $whole_keys, "in $format: a row binds a subscriber");
+    is($node->sql($content), $publisher->sql($content), '  and is there');
 }
 
 $publisher->safe_psql('whole', <<"SQL");
@@ -143,7 +137,7 @@ is($publisher->safe_psql('whole',
 is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  which binds nothing');
 $publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
-is( $publisher->safe_psql('postgres', <<'SQL'),
+is( $publisher->sql(<<'SQL'),
 SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
 INSERT INTO made (n) VALUES (9999);
 SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE data ~ 'n\[integer\]:9999')
@@ -154,15 +148,14 @@ SQL
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;
-$publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (10000)');
+$publisher->sql('INSERT INTO made (n) VALUES (10000)');
 ok($node->wait_for_log(qr/ERROR:  (?:\w+: )?values of type randflake in this database belong to another secret/),
     'a subscriber with another secret stops');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE n = 10000'), 0, '  before it stores anything');
+is($node->sql('SELECT count(*) FROM made WHERE n = 10000'), 0, '  before it stores anything');
 configure($node, node_id => 100, secret => $secret, max_wait => '1h');
 $node->restart;
 $publisher->wait_for_catchup('in_text');
-is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
-    '  and goes on with the right one');
+is($node->sql($content), $publisher->sql($content), '  and goes on with the right one');
 
 $_->stop for values %subscriber, $publisher;
 done_testing();

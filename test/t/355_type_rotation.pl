@@ -18,36 +18,31 @@ for my $i (0, 1) {
           . "max_sync_workers_per_subscription = 4\nwal_retrieve_retry_interval = 200ms\n",
         secrets => [ $secrets[0] ], settings => { node_id => 10 * $i, node_count => 2, max_wait => '1h' });
     start_under_clock($node, $node{one});    # both servers share one clock
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+    $node->sql('CREATE EXTENSION randflake_type CASCADE');
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
-        $node->safe_psql('postgres',
+        $node->sql(
             "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
     }
-    $node->safe_psql('postgres', "CREATE PUBLICATION $_ FOR TABLE ${name}_$_") for @formats, 'later';
-    $node->safe_psql('postgres', "INSERT INTO ${name}_$_ (n) SELECT generate_series(1, 100)") for @formats, 'later';
-    $node->safe_psql('postgres', "SELECT pg_create_logical_replication_slot('$_', 'test_decoding')")
+    $node->sql("CREATE PUBLICATION $_ FOR TABLE ${name}_$_") for @formats, 'later';
+    $node->sql("INSERT INTO ${name}_$_ (n) SELECT generate_series(1, 100)") for @formats, 'later';
+    $node->sql("SELECT pg_create_logical_replication_slot('$_', 'test_decoding')")
       for qw(before lacking);
 }
 
-sub other_of {
-    my ($name) = @_;
-    return $name eq 'one' ? 'two' : 'one';
-}
+sub other_of($name) { return $name eq 'one' ? 'two' : 'one' }
 
-sub subscribe {
-    my ($name, $publication, $binary) = @_;
+sub subscribe($name, $publication, $binary) {
     my $connection = $node{ other_of($name) }->connstr('postgres') =~ s/'/''/gr;
-    $node{$name}->safe_psql('postgres', "CREATE SUBSCRIPTION ${name}_$publication CONNECTION '$connection' "
+    $node{$name}->sql("CREATE SUBSCRIPTION ${name}_$publication CONNECTION '$connection' "
           . "PUBLICATION $publication WITH (binary = $binary)");
     $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
 }
 
-sub follows {
-    my ($name, $publication, $test_name) = @_;
+sub follows($name, $publication, $test_name) {
     my $from = other_of($name);
     my $content = "SELECT count(*), md5(string_agg(format('%s %s %s', id, other, n), ',' ORDER BY id)) FROM ${from}_$publication";
     $node{$from}->wait_for_catchup("${name}_$publication");
-    is($node{$name}->safe_psql('postgres', $content), $node{$from}->safe_psql('postgres', $content), $test_name);
+    is($node{$name}->sql($content), $node{$from}->sql($content), $test_name);
 }
 
 for my $name (@names) {
@@ -55,17 +50,16 @@ for my $name (@names) {
 }
 
 # --- the change -----------------------------------------------------------------------------------
-
 my $from = int(time) + 25;
 is(reload_secrets($node{$_}, $secrets[0], $from => $secrets[1]), 2, "$_ has a second secret") for @names;
 clock_runs_from($node{one}, $from + 0.5);
 
 my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
-is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
+is($node{$_}->sql("SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
     # The first insert under the new secret rolls back, so the next one must add the secret's entry.
-    $node{$name}->safe_psql('postgres', <<"SQL");
+    $node{$name}->sql(<<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
 INSERT INTO ${name}_as_binary (other, n) SELECT randflake_next(), generate_series(201, 300);
@@ -74,9 +68,9 @@ SQL
 for my $name (@names) {
     follows($name, $_, "$name follows $_, from the first value on") for @formats;
 }
-is($node{$_}->safe_psql('postgres', $entries), 2, "$_ has both secrets") for @names;
+is($node{$_}->sql($entries), 2, "$_ has both secrets") for @names;
 for my $name (@names) {
-    is($node{$name}->safe_psql('postgres', <<"SQL"), 't', "$name: values of both sides of the time, of both servers");
+    is($node{$name}->sql(<<"SQL"), 't', "$name: values of both sides of the time, of both servers");
 SELECT bool_and(o AND n) FROM (
     SELECT bool_or(id < randflake_lower(to_timestamp($from))) AS o, bool_or(id >= randflake_lower(to_timestamp($from))) AS n
     FROM (TABLE one_as_binary UNION ALL TABLE two_as_binary) AS b GROUP BY randflake_node_id(id) / 10) AS both_sides
@@ -84,11 +78,9 @@ SQL
 }
 
 # --- read slots -----------------------------------------------------------------------------------
-
 # Returns whether a slot shows 100 or more changes, and whether these have the tables' identifiers.
-sub decoded {
-    my ($name, $slot) = @_;
-    return $node{$name}->safe_psql('postgres', <<"SQL");
+sub decoded($name, $slot) {
+    return $node{$name}->sql(<<"SQL");
 WITH shown AS (
     SELECT substring(data FROM 'id\\[randflake\\]:''?(\\w+)') AS id
     FROM pg_logical_slot_peek_changes('$slot', NULL, NULL) WHERE data ~ 'table public.${name}_\\w+: (INSERT|UPDATE)')
@@ -100,17 +92,17 @@ SQL
 for my $name (@names) {
     my $node = $node{$name};
     is(decoded($name, 'before'), 't|t', "$name: a slot of before shows the first value and what follows");
-    $node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('after', 'test_decoding')});
-    $node->safe_psql('postgres', "INSERT INTO ${name}_as_text (n) SELECT generate_series(301, 400)");
+    $node->sql(q{SELECT pg_create_logical_replication_slot('after', 'test_decoding')});
+    $node->sql("INSERT INTO ${name}_as_text (n) SELECT generate_series(301, 400)");
     is(decoded($name, 'after'), 't|t', '  and one of after');
-    is($node->safe_psql('postgres', <<"SQL"), "t\nt\nt", '  in a session that has shown and made values');
+    is($node->sql(<<"SQL"), "t\nt\nt", '  in a session that has shown and made values');
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
 for my $name (@names) {
-    $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
+    $node{$name}->sql("INSERT INTO ${name}_later (n) VALUES (2)");
 }
 for my $name (@names) {
     subscribe($name, 'later', 'false');
@@ -118,10 +110,9 @@ for my $name (@names) {
 }
 
 # --- a missing secret -----------------------------------------------------------------------------
-
-$node{two}->safe_psql('postgres', "DROP SUBSCRIPTION two_$_") for @formats, 'later';
+$node{two}->sql("DROP SUBSCRIPTION two_$_") for @formats, 'later';
 my $node = $node{one};
-$node->safe_psql('postgres', "SELECT pg_drop_replication_slot('$_')") for qw(before after);
+$node->sql("SELECT pg_drop_replication_slot('$_')") for qw(before after);
 $node->stop;
 write_secrets($node, $secrets[0]);
 start_under_clock($node);
@@ -133,7 +124,7 @@ my $peek = q{SELECT count(*) FROM pg_logical_slot_peek_changes('lacking', NULL, 
 error_is($node, $peek, '55000', $lacks, 'without the secret, a slot is not decoded');
 error_is($node, 'SELECT id FROM one_as_text', '55000', $lacks, '  nor are values of it shown');
 my $earlier = "SELECT count(id::text) FROM one_as_text WHERE id < randflake_lower(to_timestamp($from))";
-is($node->safe_psql('postgres', $earlier), 100, '  but those of before');
+is($node->sql($earlier), 100, '  but those of before');
 $node->stop;
 write_secrets($node, $secrets[0], $from => $secrets[1]);
 start_under_clock($node);

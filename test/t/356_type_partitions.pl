@@ -6,7 +6,7 @@ use Randflake;
 
 read_document('docs/type.md', 'test/t/356_type_partitions.pl');
 my $node = new_server('main', settings => { node_id => 1, node_count => 4, secret => random_secret(), max_wait => '1h' });
-my $sql = sub { return $node->safe_psql('postgres', join ';', @_) };
+my $sql = sub { return $node->sql(join ';', @_) };
 
 # The page's example detaches January 2026, so the test sets the clock to that month.
 my $january = 1768478400;    # 2026-01-15 12:00
@@ -24,7 +24,6 @@ $sql->(block('make'));
 is($sql->($partitions), 'event_2026_01 event_2026_02 event_2026_03 event_2026_04', '  and no more when made again');
 
 # --- months ----------------------------------------------------------------------------------
-
 $sql->(q{INSERT INTO event (body) SELECT 'now' FROM generate_series(1, 1000)});
 $sql->(<<'SQL');
 INSERT INTO event SELECT randflake_encode(t, 7, s)::randflake, t::text
@@ -43,9 +42,7 @@ error_is($node,
     '42P17', {}, 'partitions cannot overlap');
 
 # --- pruning ---------------------------------------------------------------------------------
-
-sub looked_at {
-    my ($query, @before) = @_;
+sub looked_at($query, @before) {
     my $plan = $sql->('SET enable_seqscan = on', @before, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
     my %seen;
     my @lines = split /\n/, $plan;
@@ -90,7 +87,6 @@ is(looked_at(q{SELECT * FROM event WHERE id = (SELECT max(id) FROM event_2026_02
     '2026_02', '  a key that another query finds');
 
 # --- dump and restore ------------------------------------------------------------------------
-
 my $bounds = q{SELECT string_agg(relname || pg_get_expr(relpartbound, oid), ',' ORDER BY relname) FROM pg_class WHERE relispartition AND relkind = 'r'};
 my $content = q{SELECT md5(string_agg(format('%s %s %s', id, body, tableoid::regclass), ',' ORDER BY id)) FROM event};
 like($sql->($bounds), qr/^event_2026_01FOR VALUES FROM \('[0-9a-v]{1,13}'\) TO \('[0-9a-v]{1,13}'\),/,
@@ -102,9 +98,8 @@ $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $
 is($node->safe_psql('restored', $_), $sql->($_), '  loses nothing') for $bounds, $content;
 
 # --- a detached month ------------------------------------------------------------------------
-
 my $rows = $sql->('SELECT count(*) FROM event WHERE id >= randflake_lower($$2026-02-01$$)');
-$node->safe_psql('postgres', block('detach'));
+$node->sql(block('detach'));
 is($sql->($partitions), 'event_2026_02 event_2026_03 event_2026_04', 'a month is detached');
 is($sql->('SELECT count(*) > 1000 FROM event_2026_01'), 't', '  with its rows');
 $sql->(block('drop'));

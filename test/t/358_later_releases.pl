@@ -9,18 +9,17 @@ read_document('docs/type.md', 'test/t/358_later_releases.pl');
 read_document('docs/reference.md', 'test/t/358_later_releases.pl');
 my $node = start_server('main', extensions => ['randflake_type'],
     settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
-my $major = $node->safe_psql('postgres', 'SHOW server_version_num') / 10000;
+my $major = $node->sql('SHOW server_version_num') / 10000;
 
 # --- the text form -------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE customer AS SELECT randflake_generate() AS id FROM generate_series(1, 10000)
     UNION VALUES (0::bigint), (1), (-1), (9223372036854775807), (-9223372036854775808);
 CREATE TABLE customer_text AS SELECT randflake_to_text(id) AS text FROM customer;
 SQL
 my ($encode, $decode) = map { block($_) =~ /^SELECT (.*) FROM \w+;$/m } qw(encode decode);
 if ($major < 19) {
-    $node->safe_psql('postgres', <<'SQL');
+    $node->sql(<<'SQL');
 CREATE FUNCTION encode(bytes bytea, format text, OUT text) LANGUAGE sql AS $$
 SELECT string_agg(substr('0123456789ABCDEFGHIJKLMNOPQRSTUV', n::int + 1, 1), '' ORDER BY i)
 FROM generate_series(0, length(bytes) * 8 / 5 - 1) AS i,
@@ -41,22 +40,21 @@ SQL
     $decode =~ s/^(.*)::bigint$/public.number($1)/ if $major < 18;
     $decode =~ s/(substring.*)::bigint/public.number($1)/ if $major < 18;
 }
-is($node->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE $encode = randflake_to_text(id)) FROM customer WHERE id <> 0"),
+is($node->sql("SELECT count(*), count(*) FILTER (WHERE $encode = randflake_to_text(id)) FROM customer WHERE id <> 0"),
     '10004|10004', "the page's expression writes the text form");
-is($node->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE $decode = randflake_from_text(text)) FROM customer_text"),
+is($node->sql("SELECT count(*), count(*) FILTER (WHERE $decode = randflake_from_text(text)) FROM customer_text"),
     '10005|10005', '  and reads it');
 
 # --- keys WITHOUT OVERLAPS -----------------------------------------------------------------------
-
 SKIP: {
     my ($function, $periods) = map { block($_) } qw(function periods);
     skip 'keys WITHOUT OVERLAPS need PostgreSQL 18', 6 if $major < 18;
     my ($class) = slurp_file('docs/type.md') =~ /^(CREATE EXTENSION btree_gist;\nCREATE OPERATOR CLASS.*?;)$/ms;
-    $node->safe_psql('postgres', $class);
+    $node->sql($class);
     isnt($node->psql('postgres', $periods, on_error_stop => 1), 0, 'the class alone makes no key WITHOUT OVERLAPS');
-    $node->safe_psql('postgres', "$function; DROP TABLE IF EXISTS price; $periods");
+    $node->sql("$function; DROP TABLE IF EXISTS price; $periods");
     pass('with one more function there is such a key, and a foreign key');
-    $node->safe_psql('postgres', q{INSERT INTO price (during) VALUES ('[2026-01-01, 2026-02-01)');
+    $node->sql(q{INSERT INTO price (during) VALUES ('[2026-01-01, 2026-02-01)');
         INSERT INTO price SELECT id, '[2026-02-01, 2026-03-01)' FROM price;
         INSERT INTO offer SELECT id, '[2026-01-15, 2026-02-15)' FROM price LIMIT 1});
     error_is($node, q{INSERT INTO price SELECT id, '[2026-01-31, 2026-02-02)' FROM price LIMIT 1}, '23P01', {}, 'no overlap');

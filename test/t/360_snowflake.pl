@@ -6,31 +6,27 @@ use Time::HiRes qw(time);
 my $node = start_server('main', init => [ allows_streaming => 1 ], settings => { node_id => 7 });
 
 # --- no secret ---------------------------------------------------------------------------------
-
-ok($node->safe_psql('postgres', 'SELECT snowflake_generate() > 0'), 'without a secret: generates');
+ok($node->sql('SELECT snowflake_generate() > 0'), 'without a secret: generates');
 error_is($node, 'SELECT randflake_generate()', '55000', { message => qr/no secret/ },
     'without a secret: Randflake does not');
-$node->safe_psql('postgres', 'CREATE ROLE someone');
-is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() > 0'), 't', 'any role may generate');
+$node->sql('CREATE ROLE someone');
+is($node->sql('SET ROLE someone; SELECT snowflake_generate() > 0'), 't', 'any role may generate');
 
 # --- layouts -----------------------------------------------------------------------------------
-
 # Makes identifiers after a restart with this layout. Checks that they are positive and distinct,
 # and that they contain the current time and the server's node ids.
-sub generates {
-    my ($layout, %settings) = @_;
+sub generates($layout, %settings) {
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
     $node->restart;
     my $before = time;
-    $node->safe_psql('postgres', 'DROP TABLE IF EXISTS made; SET randflake.max_wait = 120000;'
+    $node->sql('DROP TABLE IF EXISTS made; SET randflake.max_wait = 120000;'
           . 'CREATE TABLE made AS SELECT snowflake_generate() AS id FROM generate_series(1, 1000);'
           . 'INSERT INTO made VALUES (snowflake_generate())');
     my $fields = fields_of($node, 'SELECT id FROM made', "snowflake_decode(id, '$layout')");
     is("$fields->{count} $fields->{distinct}", '1001 1001', "$layout: identifiers, none twice");
-    is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id <= 0'), 0, "$layout: all are positive");
+    is($node->sql('SELECT count(*) FROM made WHERE id <= 0'), 0, "$layout: all are positive");
     like($fields->{nodes}, qr/^7( 8)?$/, "$layout: node ids");
-    is( $node->safe_psql('postgres',
-            'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
+    is( $node->sql('SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
     # Allows a time one second before the call, because the unit of time may begin before the call.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
@@ -41,19 +37,16 @@ generates('twitter');
 generates('sonyflake', node_count => 2);
 generates('node=10, time=41:1ms, sequence=12, epoch=2020-01-01 00:00:00.123');
 generates('time=32:1s, node=8, sequence=13, epoch=2024-01-01');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id > 9007199254740991'), 0,
-    'all are exact as numbers of JSON');
+is($node->sql('SELECT count(*) FROM made WHERE id > 9007199254740991'), 0, 'all are exact as numbers of JSON');
 generates('time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500');
-is($node->safe_psql('postgres', 'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
+is($node->sql('SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
     't|time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500', 'the list shows a described layout');
 configure($node, node_id => 7);
 $node->restart;
-is( $node->safe_psql('postgres',
-        "SELECT string_agg(name, ' ') FILTER (WHERE in_use), count(*) FROM snowflake_layouts()"),
+is( $node->sql("SELECT string_agg(name, ' ') FILTER (WHERE in_use), count(*) FROM snowflake_layouts()"),
     'twitter|5', 'the list marks the default');
 
 # --- node ids -------------------------------------------------------------------------------------
-
 configure($node, node_id => 1020, node_count => 5);
 $node->restart;
 error_is($node, 'SELECT snowflake_generate()', '55000',
@@ -63,19 +56,17 @@ error_is($node, 'SELECT snowflake_generate()', '55000',
     'node ids that do not fit: the error says which do');
 configure($node, node_id => 131071, snowflake_layout => 'time=41:1ms,node=4,sequence=4,epoch=0');
 $node->restart;
-error_is($node, 'SELECT snowflake_generate()', '55000',
-    { detail => qr/from 0 to 15\b/, hint => qr/hold them: "baidu" up to 4194303/ },
-    'node ids that do not fit: another layout');
+error_is($node, 'SELECT snowflake_generate()', '55000', { detail => qr/from 0 to 15\b/,
+    hint => qr/hold them: "baidu" up to 4194303/ }, 'node ids that do not fit: another layout');
 
 # --- times -------------------------------------------------------------------------------------
-
 configure($node, node_id => 7, snowflake_layout => 'baidu');
 $node->restart;
 error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
     { message => qr/clock is after the last time of layout "baidu"/,
       detail => qr/times through 2024-11-20 13:24:15\+00/, hint => qr/"randflake\.snowflake_layout"/ },
     'baidu has ended');
-is( $node->safe_psql('postgres', q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
+is( $node->sql(q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
     '("2017-07-09 12:44:14+00",2355020,277)', 'but decodes');
 configure($node, node_id => 7, snowflake_layout => 'time=41:1ms,node=10,sequence=12,epoch=9999-01-01');
 $node->restart;
@@ -84,7 +75,6 @@ error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
     'a layout that begins later');
 
 # --- malformed settings ------------------------------------------------------------------------
-
 $node->stop;
 refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
     qr/FATAL:  invalid value for parameter "randflake\.snowflake_layout".*DETAIL:  $_->[1]/s,
@@ -94,14 +84,13 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
   [ 'time=41:1ms, node=10, sequence=12, epoch=tomorrow', qr/The epoch is .*, not "epoch=tomorrow"\./ ];
 
 # --- exhaustion --------------------------------------------------------------------------------
-
 # The clock stands still until two sessions have used all 4096 numbers per node id and are waiting.
 for my $count (1, 3) {
     my $full = new_server("full$count", settings => { node_id => 7, node_count => $count, max_wait => '1h' });
     my $now = int time;
     clock_runs_from($full, $now);
     start_under_clock($full);
-    $full->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT snowflake_generate()');
+    $full->sql('CREATE EXTENSION randflake; SELECT snowflake_generate()');
     clock_stands_at($full, $now + 30.25);
     my $each = 4096 * $count + 100;    # so that both must wait
     my @sessions = map {
@@ -111,18 +100,18 @@ for my $count (1, 3) {
     wait_until_waiting($full, 2);
     clock_runs_from($full, $now + 31);
     is((finish_session($_))[1], '', "$count node ids: a session makes $each") for @sessions;
-    is($full->safe_psql('postgres', <<'SQL'), join('|', 2 * $each, 2 * $each), "$count node ids: nothing twice");
+    is($full->sql(<<'SQL'), join('|', 2 * $each, 2 * $each), "$count node ids: nothing twice");
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
     # A server discards the rest of a batch when a statement or the layout's unit of time ends.
-    is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
+    is($full->sql("SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
-    is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
+    is($full->sql(<<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
 SELECT string_agg(DISTINCT node_id::text, ' ' ORDER BY node_id::text) FROM made
 WHERE extract(epoch FROM generated_at) = $now + 30.25 AND sequence > 4096 - 300
 SQL
-    is($full->safe_psql('postgres', <<"SQL"), 7, "$count node ids: then later, from the lowest on");
+    is($full->sql(<<"SQL"), 7, "$count node ids: then later, from the lowest on");
 SELECT min(node_id) FROM made WHERE extract(epoch FROM generated_at) > $now + 30.251
 SQL
     $full->stop;
@@ -147,7 +136,6 @@ SELECT count(snowflake_generate()) FROM (SELECT generate_series(1, 100000000)) A
 $node->stop;
 
 # --- moving from another generator ----------------------------------------------
-
 # pgEdge's extension runs under nodes 3 and 900. So far it has made 700 numbers a millisecond, from
 # count 0. The function makes its numbers: sql/snowflake.sql compares its layouts with real numbers.
 my $moved = new_server('moved', settings => { node_id => 0, max_wait => '1h' });
@@ -157,37 +145,37 @@ my %layout_of = reverse $page =~ /\('(1\.0 and 1\.1|since 1\.2)', '(time=[^']+)'
 my ($find, $used) = $page =~ /^   ```sql\n(   SELECT release.*?)```.*^   ```sql\n(   SELECT node_id.*?)```/ms;
 clock_runs_from($moved, $now);
 start_under_clock($moved);
-$moved->safe_psql('postgres', <<'SQL');
+$moved->sql(<<'SQL');
 CREATE EXTENSION randflake;
 CREATE FUNCTION pgedge(ms bigint, node bigint, count bigint, release text) RETURNS bigint LANGUAGE sql
 RETURN ms - 1672531200000 << 22 | CASE release WHEN 'since 1.2' THEN node << 12 | count ELSE count << 10 | node END;
 SQL
 for my $release (sort keys %layout_of) {
     my $layout = $layout_of{$release};
-    $moved->safe_psql('postgres', <<"SQL");
+    $moved->sql(<<"SQL");
 DROP TABLE IF EXISTS event;
 CREATE TABLE event (id bigint PRIMARY KEY, name text);
 INSERT INTO event SELECT pgedge($now * 1000::bigint - ms, node, count, '$release')
 FROM generate_series(1, 20) AS ms, unnest(ARRAY[3, 900]) AS node, generate_series(0, 699) AS count;
 SQL
-    like($moved->safe_psql('postgres', $find), $release =~ /since/ ? qr/1\|[1-9]\d*\n.*\|0$/ : qr/1\|0\n.*\|[1-9]/,
+    like($moved->sql($find), $release =~ /since/ ? qr/1\|[1-9]\d*\n.*\|0$/ : qr/1\|0\n.*\|[1-9]/,
         "$release: the page's query finds the order");
-    my %used = map { /^(\d+)/ => 1 } split /\n/, $moved->safe_psql('postgres', $used =~ s/twitter/$layout/r);
+    my %used = map { /^(\d+)/ => 1 } split /\n/, $moved->sql($used =~ s/twitter/$layout/r);
     is(join(' ', sort keys %used), '3 900', "$release: the page's query lists the node ids");
     my ($free) = grep { !$used{$_} } reverse 0 .. 1023;
     $moved->stop;
     configure($moved, node_id => $free, max_wait => '1h', snowflake_layout => $layout);
     clock_runs_from($moved, $now += 60);
     start_under_clock($moved);
-    $moved->safe_psql('postgres', $page =~ /^   (ALTER TABLE event .*)$/m);
-    $moved->safe_psql('postgres', 'SELECT snowflake_generate()');
+    $moved->sql($page =~ /^   (ALTER TABLE event .*)$/m);
+    $moved->sql('SELECT snowflake_generate()');
     clock_stands_at($moved, $now + 30.25);
     my $session = start_session($moved, 
         "INSERT INTO event (name) /* snowflake_generate() */ SELECT 'ours' FROM generate_series(1, 5000)");
     wait_until_waiting($moved, 1);
     clock_runs_from($moved, $now += 31);
     is((finish_session($session))[1], '', "$release: the server makes all numbers of a millisecond");
-    is($moved->safe_psql('postgres', <<"SQL"), 't', "$release: both generators fill the same milliseconds, none twice");
+    is($moved->sql(<<"SQL"), 't', "$release: both generators fill the same milliseconds, none twice");
 WITH theirs AS (INSERT INTO event SELECT DISTINCT pgedge((id >> 22) + 1672531200000, node, count, '$release')
     FROM event, unnest(ARRAY[3, 900]) AS node, generate_series(0, 4095) AS count WHERE name = 'ours'
     ON CONFLICT DO NOTHING RETURNING id)
@@ -198,18 +186,16 @@ SQL
 $moved->stop;
 
 # --- order -------------------------------------------------------------------------------------
-
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
-$node->safe_psql('postgres', 'CREATE TABLE ordered (id bigint, inserted bigserial)');
+$node->sql('CREATE TABLE ordered (id bigint, inserted bigserial)');
 is((finish_session(start_session($node, @statements)))[1], '', 'single inserts');
-is($node->safe_psql('postgres', <<'SQL'), '500|0', 'single inserts: each is larger than the one before');
+is($node->sql(<<'SQL'), '500|0', 'single inserts: each is larger than the one before');
 SELECT count(*), count(*) FILTER (WHERE id <= before)
 FROM (SELECT id, lag(id) OVER (ORDER BY inserted) AS before FROM ordered) AS pairs
 SQL
-is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
-    'single inserts: each takes one number');
+is($node->sql('SELECT ids_issued FROM randflake_status'), 500, 'single inserts: each takes one number');
 $node->stop;
 
 # A node id has two numbers a millisecond. A session cannot use up all node ids in a millisecond. So
@@ -217,7 +203,7 @@ $node->stop;
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;
-is($node->safe_psql('postgres', <<'SQL'), 't|0', 'over many node ids: each is larger than the one before');
+is($node->sql(<<'SQL'), 't|0', 'over many node ids: each is larger than the one before');
 SET randflake.max_wait = '60s';
 CREATE TABLE many AS SELECT n, snowflake_generate() AS id FROM generate_series(1, 500000) AS n;
 SELECT max((snowflake_decode(id)).node_id) > 107, count(*) FILTER (WHERE id <= before)
@@ -226,11 +212,10 @@ SQL
 $node->stop;
 
 # --- recovery ----------------------------------------------------------------------------------
-
 $node->set_standby_mode;
 $node->start;
 error_is($node, 'SELECT snowflake_generate()', '25006', { message => qr/during recovery/ },
     'a standby does not generate');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM many, snowflake_decode(id)'), 500_000, 'but decodes');
+is($node->sql('SELECT count(*) FROM many, snowflake_decode(id)'), 500_000, 'but decodes');
 $node->stop;
 done_testing();

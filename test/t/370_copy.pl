@@ -23,21 +23,18 @@ append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 
 # Runs the statements. Checks that the query's only column has the given number of distinct values.
-sub makes_distinct {
-    my ($sql, $query, $count, $test_name) = @_;
-    $node->safe_psql('postgres', $sql);
-    is($node->safe_psql('postgres', "SELECT count(*), count(id), count(DISTINCT id::text) FROM ($query) AS made (id)"),
+sub makes_distinct($sql, $query, $count, $test_name) {
+    $node->sql($sql);
+    is($node->sql("SELECT count(*), count(id), count(DISTINCT id::text) FROM ($query) AS made (id)"),
         "$count|$count|$count", $test_name);
 }
 
 # --- WAL ---------------------------------------------------------------------------------------
-
 # Runs a COPY twice, because other processes also write WAL. Returns the smaller of the two WAL
 # sizes.
-sub wal_of_copy {
-    my ($type, $default) = @_;
+sub wal_of_copy($type, $default) {
     my @bytes = map {
-        ($node->safe_psql('postgres', <<"SQL") =~ /(\d+)\z/)[0]
+        ($node->sql(<<"SQL") =~ /(\d+)\z/)[0]
 DROP TABLE IF EXISTS many;
 DROP SEQUENCE IF EXISTS serial;
 CREATE SEQUENCE serial;
@@ -59,13 +56,12 @@ for my $form (@forms) {
 }
 
 # --- tables and COPY ---------------------------------------------------------------------------
-
 for my $form (@forms) {
     my $type = $forms{$form}[0];
     my $columns = "id $type DEFAULT $form, n integer";
     my $copy = "COPY made (n) FROM '$rows'";
 
-    $node->safe_psql('postgres', "CREATE TABLE made ($columns, second $type DEFAULT $form)");
+    $node->sql("CREATE TABLE made ($columns, second $type DEFAULT $form)");
     my $both = 'SELECT id FROM made UNION ALL SELECT second FROM made';
     makes_distinct("$copy; $copy", $both, 4000, "$form: two columns of a table");
     makes_distinct("TRUNCATE made; ALTER TABLE made ADD PRIMARY KEY (id); $copy", 'SELECT id FROM made', 1000, '  with a primary key');
@@ -78,7 +74,7 @@ $copy;
 SQL
     makes_distinct('ALTER TABLE made ADD COLUMN more key', 'SELECT more FROM made', 1000,
         '  and of a column that is added');
-    $node->safe_psql('postgres', 'DROP TABLE made; DROP DOMAIN key');
+    $node->sql('DROP TABLE made; DROP DOMAIN key');
 
     # --- triggers ------------------------------------------------------------------------------
 
@@ -91,7 +87,7 @@ CREATE FUNCTION insert_too() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER insert_too $when INSERT ON made FOR EACH ROW EXECUTE FUNCTION insert_too();
 $copy;
 SQL
-        $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
+        $node->sql('DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
     # Each case has a statement and a description. The trigger runs the statement for the first row.
@@ -116,17 +112,15 @@ CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER act AFTER INSERT ON made FOR EACH ROW WHEN (NEW.n = 1) EXECUTE FUNCTION act();
 $copy;
 SQL
-        is( $node->safe_psql('postgres',
-                'SELECT count(DISTINCT id::text) = count(*) FROM (TABLE made UNION ALL TABLE copied) AS made'),
+        is( $node->sql('SELECT count(DISTINCT id::text) = count(*) FROM (TABLE made UNION ALL TABLE copied) AS made'),
             't', '    as are those of the tables copied to');
-        $node->safe_psql('postgres', 'DROP TABLE made, copied, other; DROP FUNCTION act, add_column');
+        $node->sql('DROP TABLE made, copied, other; DROP FUNCTION act, add_column');
     }
 
     # --- event triggers ------------------------------------------------------------------------
 
     for my $case ([ "COPY copied (n) FROM '$rows'", 'copies' ],
-        [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END",
-            'fails to copy' ]) {
+        [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END", 'fails to copy' ]) {
         my ($action, $name) = @$case;
         makes_distinct(<<"SQL", 'SELECT id FROM other', 1000, "  ADD COLUMN with an event trigger that $name");
 CREATE TABLE copied ($columns);
@@ -137,7 +131,7 @@ ALTER TABLE other ADD COLUMN id $type DEFAULT $form;
 DROP EVENT TRIGGER act;
 DROP FUNCTION act;
 SQL
-        $node->safe_psql('postgres', 'DROP TABLE copied, other');
+        $node->sql('DROP TABLE copied, other');
     }
 
     # --- after COPY ----------------------------------------------------------------------------
@@ -154,12 +148,11 @@ SQL
         '  table rewrite');
     error_is($node, "CREATE TABLE refused (id $type GENERATED ALWAYS AS ($form) STORED)",
         '42P17', { message => qr/not immutable/ }, '  generated columns are refused');
-    $node->safe_psql('postgres', 'DROP TABLE made');
+    $node->sql('DROP TABLE made');
 }
 
 # --- conditions --------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', <<"SQL");
+$node->sql(<<"SQL");
 CREATE TABLE made (n integer CHECK (randflake_generate() IS NOT NULL));
 CREATE TABLE log (n integer);
 CREATE FUNCTION insert_too() RETURNS trigger LANGUAGE plpgsql AS
@@ -168,33 +161,31 @@ CREATE TRIGGER insert_too AFTER INSERT ON made FOR EACH ROW
     WHEN (randflake_generate() % 2 = 0) EXECUTE FUNCTION insert_too();
 COPY made (n) FROM '$rows' WHERE randflake_generate() % 2 = 0;
 SQL
-my ($chosen, $logged) = split /\|/,
-  $node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
+my ($chosen, $logged) = split /\|/, $node->sql('SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
 # The bounds 160 and 130 are about ten standard deviations.
 cmp_ok(abs($chosen - 500), '<', 160, "WHERE takes about a half: $chosen of 1000");
 cmp_ok(abs($logged - $chosen / 2), '<', 130, "  and a trigger's condition a half of these: $logged");
 
 # --- privileges --------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'DROP TABLE made; CREATE ROLE app LOGIN IN ROLE pg_read_server_files');
+$node->sql('DROP TABLE made; CREATE ROLE app LOGIN IN ROLE pg_read_server_files');
 for my $form (@forms) {
     my $name = $form =~ s/\(\)//r;
     my $copy = "COPY made (n) FROM '$rows'";
-    $node->safe_psql('postgres', <<"SQL");
+    $node->sql(<<"SQL");
 CREATE TABLE made (id $forms{$form}[0] DEFAULT $form, n integer);
 GRANT INSERT ON made TO app;
 REVOKE EXECUTE ON FUNCTION $form FROM PUBLIC;
 SQL
     error_is($node, $copy, '42501', { message => qr/permission denied for function $name\b(?!_)/ },
         "$form: REVOKE holds for COPY", user => 'app');
-    $node->safe_psql('postgres', "GRANT EXECUTE ON FUNCTION $form TO app");
+    $node->sql("GRANT EXECUTE ON FUNCTION $form TO app");
     my $error = error_of($node, $copy, user => 'app');
     is($error->{text}, '', '  and GRANT');
-    $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION ${name}_in_copy FROM PUBLIC");
+    $node->sql("REVOKE EXECUTE ON FUNCTION ${name}_in_copy FROM PUBLIC");
     $error = error_of($node, $copy, user => 'app');
     is($error->{text}, '', '  without a GRANT on its twin');
     makes_distinct('', 'SELECT id FROM made', 2000, '  and all are distinct');
-    $node->safe_psql('postgres', "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
+    $node->sql("DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
         # The error depends on the minor version of PostgreSQL.
@@ -203,24 +194,22 @@ SQL
     }
 }
 
-$node->safe_psql('postgres', 'CREATE DATABASE schemas');
+$node->sql('CREATE DATABASE schemas');
 $node->safe_psql('schemas', <<'SQL');
 CREATE SCHEMA hidden;
 CREATE EXTENSION randflake SCHEMA hidden;
 CREATE TABLE made (id bigint DEFAULT hidden.randflake_generate(), n integer);
 GRANT INSERT, SELECT ON made TO app;
 SQL
-is( $node->safe_psql('schemas',
-        "SET max_parallel_workers_per_gather = 0; COPY made (n) FROM '$rows'; SELECT count(DISTINCT id) FROM made",
-        extra_params => [ '-U', 'app' ]), 1000,
-    'a role without privileges on the schema of the extension copies');
+is($node->safe_psql('schemas',
+    "SET max_parallel_workers_per_gather = 0; COPY made (n) FROM '$rows'; SELECT count(DISTINCT id) FROM made",
+    extra_params => [ '-U', 'app' ]), 1000, 'a role without privileges on the schema of the extension copies');
 
 # --- logical replication -----------------------------------------------------------------------
-
 my $subscriber = start_server('subscriber', extensions => ['randflake_type'], conf => "autovacuum = off\n",
     settings => { node_id => 100, node_count => 16, secret => random_secret(), max_wait => '1h' });
 my $connection = $node->connstr('postgres') =~ s/'/''/gr;
-$node->safe_psql('postgres', <<"SQL");
+$node->sql(<<"SQL");
 CREATE TABLE source (n integer PRIMARY KEY);
 COPY source FROM '$rows';
 CREATE PUBLICATION source FOR TABLE source;
@@ -232,9 +221,8 @@ SQL
 
 # Returns how many bytes of WAL a subscriber writes for the initial copy of 100,000 rows. The
 # published table lacks the identifier, so the subscriber makes it.
-sub wal_of_initial_copy {
-    my ($type, $default) = @_;
-    my $before = $subscriber->safe_psql('postgres', <<"SQL");
+sub wal_of_initial_copy($type, $default) {
+    my $before = $subscriber->sql(<<"SQL");
 DROP TABLE IF EXISTS many;
 DROP SEQUENCE IF EXISTS serial;
 CREATE SEQUENCE serial;
@@ -243,10 +231,7 @@ SELECT pg_current_wal_insert_lsn();
 CREATE SUBSCRIPTION many CONNECTION '$connection' PUBLICATION many;
 SQL
     $subscriber->wait_for_subscription_sync($node, 'many');
-    return $subscriber->safe_psql('postgres', <<"SQL");
-SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$before');
-DROP SUBSCRIPTION many;
-SQL
+    return $subscriber->sql("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$before'); DROP SUBSCRIPTION many;");
 }
 
 for my $form (@forms) {
@@ -255,7 +240,7 @@ for my $form (@forms) {
     my $ours = wal_of_initial_copy($type, $form);
     cmp_ok($ours, '<=', 1.05 * $serial,
         sprintf '%s: WAL of the initial copy of a subscription is %.3f of bigserial\'s', $form, $ours / $serial);
-    is($subscriber->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id::text) FROM many'),
+    is($subscriber->sql('SELECT count(*), count(DISTINCT id::text) FROM many'),
         '100000|100000', '  and all are distinct');
 }
 
@@ -264,7 +249,7 @@ for my $form (@forms) {
 my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $initial = join ', ', map { "ADD COLUMN initial_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $applied = $initial =~ s/initial_/applied_/gr;
-$subscriber->safe_psql('postgres', <<"SQL");
+$subscriber->sql(<<"SQL");
 CREATE TABLE source (n integer PRIMARY KEY, $columns);
 CREATE TABLE other AS SELECT n FROM generate_series(1, 1000) AS n;
 CREATE FUNCTION add_columns() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS \$\$
@@ -283,13 +268,13 @@ ALTER TABLE source ENABLE ALWAYS TRIGGER add_columns;
 CREATE SUBSCRIPTION source CONNECTION '$connection' PUBLICATION source;
 SQL
 $subscriber->wait_for_subscription_sync($node, 'source');
-$node->safe_psql('postgres', 'INSERT INTO source SELECT generate_series(1001, 1100)');
+$node->sql('INSERT INTO source SELECT generate_series(1001, 1100)');
 $node->wait_for_catchup('source');
 for my $column (0 .. $#forms) {
     my $name = $forms[$column];
-    is($subscriber->safe_psql('postgres', "SELECT count(*), count(DISTINCT id_$column\::text) FROM source"),
+    is($subscriber->sql("SELECT count(*), count(DISTINCT id_$column\::text) FROM source"),
         '1100|1100', "$name: distinct at a subscriber, of the initial copy and later");
-    is( $subscriber->safe_psql('postgres',
+    is( $subscriber->sql(
             "SELECT count(DISTINCT initial_$column\::text), count(DISTINCT applied_$column\::text) FROM other"),
         '1000|1000', '  and in columns that its triggers add');
 }

@@ -17,16 +17,15 @@ append_to_file($rows, join '', map { "$_\n" } 1 .. 20_000);
 # Returns the options of a session that sorts loads.
 sub options { return '-c randflake.sort_loads=on -c work_mem=1MB ' . ($_[0] // '') }
 
-sub query {
-    my ($sql, $options) = @_;
+sub query($sql, $options = undef) {
     local $ENV{PGOPTIONS} = $options // options();
-    return $node->safe_psql('postgres', $sql);
+    return $node->sql($sql);
 }
 
 # steps_down() counts the rows whose key is below that of the row before, in the order of storage,
 # by more than a group of a long run spans.
 # held() returns the bytes of a run.
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE FUNCTION steps_down(made regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     down bigint;
@@ -41,7 +40,6 @@ $$ SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'randfla
 SQL
 
 # --- one statement -----------------------------------------------------------------------------
-
 # Each case has a name, the statements, and the statement that makes identifiers.
 for my $family ('randflake_generate', 'randflake53_generate') {
     my $table = "CREATE TABLE made (n integer, id bigint DEFAULT $family() PRIMARY KEY);";
@@ -99,7 +97,6 @@ my $stretches = query("SELECT count(*) FROM (SELECT n, lag(id) OVER (ORDER BY n)
 cmp_ok($stretches, '<=', 9, "a load has few runs: $stretches");
 
 # --- memory ------------------------------------------------------------------------------------
-
 # The statement ends early in a run, so identifiers are left.
 my $most = query('SELECT max(CASE WHEN n % 20000 = 0 THEN held() END), count(randflake_generate()) > 0,'
       . ' count(randflake53_generate()) > 0 FROM generate_series(1, 300000) AS n');
@@ -109,7 +106,6 @@ is(query("SELECT max(CASE WHEN n % 20000 = 0 THEN held() END) FROM generate_seri
       . ' LATERAL (SELECT n + randflake_generate()) AS made', ''), '', 'off: no memory');
 
 # --- what a statement leaves -------------------------------------------------------------------
-
 # After each case, checks that no memory is left, and that the session's next identifiers do not all
 # ascend, as those of a run would.
 my $load = 'SELECT count(randflake_generate()) FROM generate_series(1, 1000)';
@@ -122,9 +118,8 @@ my %ends = ('a statement' => $load,
     'a utility' => "CREATE TEMPORARY TABLE t AS $load");
 for my $name (sort keys %ends) {
     local $ENV{PGOPTIONS} = options();
-    my ($status, $out) = $node->psql('postgres',
-        join(";\n", $ends{$name}, "SELECT 'left', held()", ("SELECT 'next', randflake_generate()") x 30),
-        on_error_stop => 0);
+    my ($status, $out) = $node->psql('postgres', join(";\n", $ends{$name}, "SELECT 'left', held()",
+        ("SELECT 'next', randflake_generate()") x 30), on_error_stop => 0);
     like($out, qr/^left\|$/m, "after $name: no memory is left");
     my @next = $out =~ /^next\|(-?\d+)$/mg;
     is(scalar @next, 30, '  the session goes on');
@@ -173,7 +168,6 @@ my @all = map { @{ $part{$_} } } qw(sorted after_error sorted_again rest off);
 is(scalar(keys %{ { map { $_ => 1 } @all } }), scalar @all, '  none twice');
 
 # --- other sessions ----------------------------------------------------------------------------
-
 # Eight loads use up what long runs may take of the server's only node id. Sessions that never wait
 # still get numbers.
 configure($node, node_id => 1, secret => $secret, max_wait => '1h');
@@ -190,20 +184,19 @@ while (time - $began < 3) {
     $got += () = query($single, '-c randflake.max_wait=0') =~ /^-?\d+$/mg;
 }
 cmp_ok($got, '>=', 20, "while 8 loads wait for numbers, single rows get theirs: $got");
-cmp_ok($node->safe_psql('postgres', $waits), '>=', 16, '  the loads waited meanwhile');
+cmp_ok($node->sql($waits), '>=', 16, '  the loads waited meanwhile');
 query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%100000000%' AND pid <> pg_backend_pid()");
 like((finish_session($_))[1], qr/57014/, '  a load that waits can be cancelled') for @loads;
 
 # --- crashes and cancels -----------------------------------------------------------------------
-
 my $history = RandflakeHistory->new($secret);
 configure($node, node_id => 1, node_count => 64, secret => $secret, max_wait => '1h');
 $node->append_conf('postgresql.conf', "restart_after_crash = on\n");
 $node->restart;
-$node->safe_psql('postgres', 'DROP TABLE IF EXISTS numbers; CREATE TABLE numbers AS SELECT generate_series(1, 5000) AS n');
+$node->sql('DROP TABLE IF EXISTS numbers; CREATE TABLE numbers AS SELECT generate_series(1, 5000) AS n');
 my @kinds = qw(stream stream copy rollback);
 my %ways = (cancel => sub {
-        $node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'client'");
+        $node->sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'client'");
         end_clients($node, @_);
     },
     crash => sub { crash_backend($node, (client_backends($node))[0]); finish_clients(@_) },
@@ -221,11 +214,10 @@ $history->no_duplicates('cancels and crashes in runs');
 $node->stop;
 
 # --- time --------------------------------------------------------------------------------------
-
 # A statement makes a run, pauses while the clock or the secret changes, and goes on.
 configure($node, node_id => 1, secret => $secret, max_wait => '1h', max_clock_skew => 0);
 start_under_clock($node);
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE FUNCTION pauses(many integer, more integer) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     made text[];
@@ -236,8 +228,7 @@ BEGIN
 END $$;
 SQL
 # Runs the function, and `meanwhile` when it waits for the lock. Returns the identifiers.
-sub paused {
-    my ($many, $more, $meanwhile) = @_;
+sub paused($many, $more, $meanwhile) {
     my $holder = $node->background_psql('postgres');
     $holder->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
     my $session = do {
@@ -260,7 +251,7 @@ my $ahead = 0;
 for my $case ([ 50, 1 ], [ 70, 0 ], [ -3, 0 ]) {
     my ($seconds, $same) = @$case;
     my ($before, $after) = (paused(2000, 1, sub { clock_offset($node, $ahead += $seconds) }))[ -2, -1 ];
-    my $apart = $node->safe_psql('postgres',
+    my $apart = $node->sql(
         "SELECT extract(epoch FROM randflake_generated_at($after) - randflake_generated_at($before))::integer");
     is($apart < 5 && $after > $before ? 1 : 0, $same,
         "  $seconds s later: " . ($same ? 'the run goes on' : 'a new run') . " ($apart s)");
@@ -276,7 +267,7 @@ my $ids = join ',', paused(3000, 9000, sub {
         is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a second secret is added');
         clock_offset($node, $ahead + 45);
     });
-is( $node->safe_psql('postgres', <<"SQL"), '12000|12000|t|t', '  all decode, to numbers before and after it');
+is( $node->sql(<<"SQL"), '12000|12000|t|t', '  all decode, to numbers before and after it');
 SELECT count(*), count(DISTINCT (generated_at, node_id, sequence)) FILTER (WHERE abs(second - $from) < 300),
        count(*) FILTER (WHERE second < $from) > 3000, count(*) FILTER (WHERE second >= $from) > 3000
 FROM unnest('{$ids}'::bigint[]) AS id, randflake_decode(id), extract(epoch FROM generated_at) AS second

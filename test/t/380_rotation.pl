@@ -13,12 +13,11 @@ my $work = PostgreSQL::Test::Utils::tempdir();
 my $began = time;
 my $clock;    # the server whose clock all servers share
 
-sub server {
-    my ($name, $node_id, %options) = @_;
+sub server($name, $node_id, %options) {
     my $node = new_server($name, secrets => $options{secrets} // [ $secrets[0] ], conf => "log_min_messages = debug1\n",
         settings => { node_id => $node_id, node_count => 3, max_wait => '1h' });
     start_under_clock($node, $clock //= $node);
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+    $node->sql('CREATE EXTENSION randflake_type CASCADE');
     return $node;
 }
 
@@ -26,7 +25,7 @@ my @nodes = map { server("server$_", 10 * $_) } 1, 2;
 my @alone = map { server("alone$_", 100 + $_, secrets => [ $secrets[$_] ]) } 0, 1;
 
 for my $node (@nodes) {
-    $node->safe_psql('postgres', <<'SQL');
+    $node->sql(<<'SQL');
 CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate(),
                    ordered randflake UNIQUE DEFAULT randflake_next(), what text);
 INSERT INTO made (what) SELECT 'before' FROM generate_series(1, 2000);
@@ -59,12 +58,11 @@ SELECT md5(string_agg(format('%s %s', bound, shown), ' ' ORDER BY bound)) FROM b
 UNION ALL
 SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'parts_new'
 SQL
-$nodes[0]->safe_psql('postgres', 'CREATE VIEW orders AS SELECT ordered AS id FROM made');
-is($nodes[0]->safe_psql('postgres', block('future_values')), 0, 'no value is of the future');
-my @old = map { $_->safe_psql('postgres', $old) } @nodes;
+$nodes[0]->sql('CREATE VIEW orders AS SELECT ordered AS id FROM made');
+is($nodes[0]->sql(block('future_values')), 0, 'no value is of the future');
+my @old = map { $_->sql($old) } @nodes;
 
 # --- the change ----------------------------------------------------------------------------------
-
 append_to_file("$work/script", <<'SQL');
 INSERT INTO made (what) VALUES ('single');
 INSERT INTO made (what) SELECT 'many' FROM generate_series(1, 30);
@@ -72,8 +70,7 @@ INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
 my $duration = 16;
-my ($found, $found_text) =
-  split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
+my ($found, $found_text) = split /\|/, $nodes[0]->sql('SELECT ordered::bigint, ordered FROM made LIMIT 1');
 my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
 my $prepared = start_session($nodes[0], 'SET plan_cache_mode = force_generic_plan',
     "PREPARE by_number AS SELECT count(*) FROM made WHERE ordered = ($found)::randflake",
@@ -99,16 +96,15 @@ my @copies = map {
 my $from = $began + 600;
 for my $node (@nodes) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
-    is($node->safe_psql('postgres', block('reload')), 2, 'a second secret is added');
+    is($node->sql(block('reload')), 2, 'a second secret is added');
 }
 my $states = 'SELECT string_agg(state, $$ $$ ORDER BY generation) FROM randflake_secrets';
-is($nodes[0]->safe_psql('postgres', $states), 'current future', '  and is still to come');
-is($nodes[0]->safe_psql('postgres', block('secrets')), $nodes[1]->safe_psql('postgres', block('secrets')),
-    '  on both servers alike');
+is($nodes[0]->sql($states), 'current future', '  and is still to come');
+is($nodes[0]->sql(block('secrets')), $nodes[1]->sql(block('secrets')), '  on both servers alike');
 my $fingerprint = 'SELECT key_fingerprint FROM randflake_status';
-my $first_fingerprint = $alone[0]->safe_psql('postgres', $fingerprint);
-is($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  the first is in use');
-is($nodes[0]->safe_psql('postgres', 'TABLE randflake_key'), $first_fingerprint, '  and alone in the database');
+my $first_fingerprint = $alone[0]->sql($fingerprint);
+is($nodes[0]->sql($fingerprint), $first_fingerprint, '  the first is in use');
+is($nodes[0]->sql('TABLE randflake_key'), $first_fingerprint, '  and alone in the database');
 
 clock_runs_from($clock, $from - 2);
 for my $client (@clients) {
@@ -118,23 +114,21 @@ for my $client (@clients) {
 }
 is((finish_session($_))[1], '', 'COPY goes on') for @copies;
 is_deeply([ finish_session($prepared) ], [ "1\n1\n\n1\n1", '' ], 'prepared statements find the same rows');
-is($nodes[0]->safe_psql('postgres', $states), 'past current', 'the second secret is in use');
-isnt($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  as the status shows');
-is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgres', $fingerprint),
-    '  the same on both servers');
+is($nodes[0]->sql($states), 'past current', 'the second secret is in use');
+isnt($nodes[0]->sql($fingerprint), $first_fingerprint, '  as the status shows');
+is($nodes[0]->sql($fingerprint), $nodes[1]->sql($fingerprint), '  the same on both servers');
 
 # --- all identifiers -----------------------------------------------------------------------------
-
 # Compares identifiers of both types as bigint, because both types take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
 my %made;    # identifier => its decoded fields
 my ($twice, $elsewhere) = (0, 0);
-my $now = $clock->safe_psql('postgres', 'SELECT ceil(extract(epoch FROM clock_timestamp()))');
+my $now = $clock->sql('SELECT ceil(extract(epoch FROM clock_timestamp()))');
 for my $i (0, 1) {
     my $node = $nodes[$i];
-    for (split /\n/, $node->safe_psql('postgres', <<"SQL")) {
+    for (split /\n/, $node->sql(<<"SQL")) {
 SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence, what
 FROM ($all) AS a, randflake_decode(id)
 SQL
@@ -156,12 +150,11 @@ for my $what (qw(single many copied ordered hashed)) {
     cmp_ok($after, '>', 0, "$what: $after after it");
 }
 
-sub ask {
-    my ($node, $expression, @rows) = @_;
+sub ask($node, $expression, @rows) {
     my $file = "$work/rows";
     unlink $file;
     append_to_file($file, join '', map { "$_\n" } @rows);
-    return split /\n/, $node->safe_psql('postgres', <<"SQL"), -1;
+    return split /\n/, $node->sql(<<"SQL"), -1;
 CREATE TEMP TABLE rows (n serial, id bigint, second bigint, node_id integer, sequence integer);
 COPY rows (id, second, node_id, sequence) FROM '$file';
 SELECT $expression FROM rows ORDER BY n
@@ -194,11 +187,10 @@ error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 1
     { message => qr/there is no identifier of this second, node id and sequence/,
       detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
 
-my ($none) = $nodes[0]->safe_psql('postgres',
-    'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
+my ($none) = $nodes[0]->sql('SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
       . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
 ok($none, "no secret made $none");
-is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
+is($nodes[0]->sql("SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
     't|t', '  and it decodes to nulls');
 my $unmade = { message => qr/invalid identifier for type randflake: "/, detail => qr/none of this server's secrets/ };
 error_is($nodes[0], "SELECT randflake_to_text($none)::randflake", '22P02', $unmade, '  its text form is refused by the type');
@@ -207,26 +199,25 @@ error_is($nodes[0], "SELECT count(ordered::text::randflake) FROM made; SELECT ${
     '22P02', $unmade, '  in a session that has read and shown others too');
 
 # --- the type ------------------------------------------------------------------------------------
-
-is($_->safe_psql('postgres', $old), shift @old, 'old values and bounds stay as they were') for @nodes;
+is($_->sql($old), shift @old, 'old values and bounds stay as they were') for @nodes;
 for my $node (@nodes) {
-    is($node->safe_psql('postgres', <<'SQL'), 't|t|t|t', 'values go out and come in');
+    is($node->sql(<<'SQL'), 't|t|t|t', 'values go out and come in');
 SELECT bool_and(ordered::text::randflake = ordered), bool_and(ordered::bigint::randflake = ordered),
        bool_and(randflake_timestamp(ordered) = randflake_generated_at(ordered::bigint)),
        bool_and(randflake_node_id(ordered) = (randflake_decode(ordered::bigint)).node_id) FROM made
 SQL
-    is($node->safe_psql('postgres', <<"SQL"), 't', '  searches by time find both sides');
+    is($node->sql(<<"SQL"), 't', '  searches by time find both sides');
 SET enable_seqscan = off;
 SELECT count(*) FILTER (WHERE ordered < randflake_lower(to_timestamp($from))) =
        count(*) FILTER (WHERE randflake_timestamp(ordered) < to_timestamp($from)) FROM made
 SQL
-    is($node->safe_psql('postgres', <<'SQL'), '0', '  the hash index finds all');
+    is($node->sql(<<'SQL'), '0', '  the hash index finds all');
 SET enable_seqscan = off;
 SET enable_indexonlyscan = off;
 SELECT count(*) FROM made AS m
 WHERE NOT EXISTS (SELECT FROM made AS same WHERE same.ordered = m.ordered::text::randflake)
 SQL
-    is($node->safe_psql('postgres', <<'SQL'), '0|t', '  each value is found in its hash partition');
+    is($node->sql(<<'SQL'), '0|t', '  each value is found in its hash partition');
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
@@ -235,7 +226,7 @@ SELECT (SELECT count(*) FROM hashed AS h
        bool_and(satisfies_hash_partition('hashed'::regclass, 3, right(tableoid::regclass::text, 1)::integer, id))
 FROM hashed
 SQL
-    is($node->safe_psql('postgres', <<'SQL'), 't|t', 'the database has the fingerprints of both');
+    is($node->sql(<<'SQL'), 't|t', 'the database has the fingerprints of both');
 SELECT (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key) = f,
        (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key_check) = f
 FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_from)::bigint, '') ORDER BY fingerprint) AS f
@@ -263,11 +254,9 @@ is((finish_session($session))[1], '', 'two transactions add at once, and neither
 is($nodes[1]->safe_psql('quiet', $keys), 2, '  for the same two');
 
 # --- dumps ---------------------------------------------------------------------------------------
-
 $nodes[0]->command_ok([ 'pg_dump', '-p', $nodes[0]->port, '-h', $nodes[0]->host, '-Fc', '-f', "$work/dump", 'postgres' ],
     'pg_dump');
-sub restored {
-    my ($node, @options) = @_;
+sub restored($node, @options) {
     $node->safe_psql('template1', 'CREATE DATABASE restored TEMPLATE template0');
     my ($out, $err) = ('', '');
     my $good = IPC::Run::run(
@@ -278,7 +267,7 @@ sub restored {
 my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY ordered)) FROM made};
 my ($good, $errors) = restored($nodes[1]);
 ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
-is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
+is($nodes[1]->safe_psql('restored', $content), $nodes[0]->sql($content), '  and nothing is lost');
 # Restores randflake_key first and randflake_key_check last, as parallel jobs may do.
 my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
 my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
@@ -287,9 +276,9 @@ append_to_file("$work/list", "$list\n$data{randflake_key_check}");
 $nodes[1]->safe_psql('template1', 'DROP DATABASE restored');
 ($good, $errors) = restored($nodes[1], "--use-list=$work/list");
 ok($good && $errors !~ /ERROR/, '  in another order too') or diag($errors);
-is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  without a loss');
-my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
-$alone[0]->safe_psql('postgres', 'CREATE ROLE app');
+is($nodes[1]->safe_psql('restored', $content), $nodes[0]->sql($content), '  without a loss');
+my $second_fingerprint = $nodes[0]->sql($fingerprint);
+$alone[0]->sql('CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
 # Concurrent sessions may insert an entry twice. Messages must still name the entry only once.
@@ -306,10 +295,10 @@ start_under_clock($alone[0], $clock);
 (undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::text) FROM made');
 like($refused, qr/were restored under other secrets.*lacked the secret with key fingerprint \Q$second_fingerprint\E/s,
     '  nor when the server has that secret: what was read is wrong');
-$alone[0]->safe_psql('postgres', 'DROP DATABASE restored');
+$alone[0]->sql('DROP DATABASE restored');
 ($good, $errors) = restored($alone[0]);
 ok($good && $errors !~ /ERROR/, '  but the dump can be restored again') or diag($errors);
-is($alone[0]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
+is($alone[0]->safe_psql('restored', $content), $nodes[0]->sql($content), '  and nothing is lost');
 
 for my $node (@nodes, @alone) {
     $node->stop;

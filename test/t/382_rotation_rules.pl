@@ -16,8 +16,7 @@ my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20
 configure($node, %settings);
 
 # Writes the text to the secret file, replacing each SN (S1, S2, …) with secret number N.
-sub write_lines {
-    my ($text) = @_;
+sub write_lines($text) {
     $text =~ s/S(\d+)/$secrets[$1 - 1]/g;
     my $path = secret_path($node);
     unlink $path;
@@ -26,12 +25,11 @@ sub write_lines {
 }
 
 my $query = 'SELECT string_agg(generation || state, $$ $$ ORDER BY generation) FROM randflake_secrets';
-sub secrets { return $node->safe_psql('postgres', $query) }
-sub generate { return $node->safe_psql('postgres', 'SELECT randflake_generate()') }
+sub secrets { return $node->sql($query) }
+sub generate { return $node->sql('SELECT randflake_generate()') }
 sub reload { return reload_secrets($node, @_) }
 
 # --- the file ------------------------------------------------------------------------------------
-
 # The unit tests try each kind of malformed text, and test/t/010_settings.pl tests other problems.
 write_lines("S1\nS2\n");
 my $log = refuses_to_start($node, \%settings,
@@ -39,7 +37,7 @@ my $log = refuses_to_start($node, \%settings,
 no_secret_in($log, $_, '  and shown nowhere') for @secrets;
 write_secrets($node, $secrets[0]);
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 my @ids = generate();
 my $time = utc($soon);
 for my $case ([ '', qr/must hold a secret/ ], [ "S1\n" . '#' x 9000, qr/longer than 8192 bytes/ ],
@@ -59,7 +57,6 @@ is(secrets(), '1current', 'the one secret stays');
 push @ids, generate();
 
 # --- reloads -------------------------------------------------------------------------------------
-
 is(reload($secrets[0]), 1, 'nothing new');
 write_secrets($node, $secrets[0], int(time) - 100 => $secrets[1]);
 my $asked_at = int time;
@@ -67,7 +64,7 @@ my $early = error_of($node, 'SELECT randflake_reload_secret()');
 is($early->{sqlstate}, '55000', 'a time in the past is refused');
 like($early->{message}, qr/secret 2 of "randflake\.secret_file" begins too early/, '  by number');
 my ($earliest) = $early->{detail} =~ /the earliest possible time is (.*)\.$/;
-$earliest = $node->safe_psql('postgres', "SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
+$earliest = $node->sql("SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
 cmp_ok($earliest, '>', $asked_at + 2, '  and the earliest possible time is after the tolerated difference');
 cmp_ok($earliest, '<', time + 6, '  and soon');
 for my $from (int time, int(time) + 1) {
@@ -75,20 +72,20 @@ for my $from (int time, int(time) + 1) {
     error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
 }
 # A new secret must begin after the window's end on disk, even if the clock shows an earlier time.
-$node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
+$node->sql('SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();
 my $written = 1730000000 + written_end($node);
 write_secrets($node, $secrets[0], $written - 1 => $secrets[1]);
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
     'one second before the written end is too early');
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET randflake.max_clock_skew');
+$node->sql('ALTER SYSTEM RESET randflake.max_clock_skew');
 $node->reload;
 is(secrets(), '1current', '  the one secret stays');
 
 is(reload($secrets[0], $soon => $secrets[1]), 2, 'a time to come is taken');
 is(secrets(), '1current 2future', '  as the view shows');
-is($node->safe_psql('postgres', 'SELECT extract(epoch FROM valid_from)::bigint FROM randflake_secrets WHERE generation = 2'),
+is($node->sql('SELECT extract(epoch FROM valid_from)::bigint FROM randflake_secrets WHERE generation = 2'),
     $soon, '  with its time');
 is(reload($secrets[0], $soon => $secrets[1]), 2, '  once');
 my $grown = { message => qr/can only be added after the last one/ };
@@ -98,29 +95,27 @@ error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail =
 write_secrets($node, $secrets[0], $soon + 1 => $secrets[1]);
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 2/ }, '  and another time');
 is(reload($secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2]), 3, 'a third is taken');
-is($node->safe_psql('postgres', 'SELECT string_agg(fingerprint, $$ $$ ORDER BY generation) FROM randflake_secrets'),
+is($node->sql('SELECT string_agg(fingerprint, $$ $$ ORDER BY generation) FROM randflake_secrets'),
     join(' ', fingerprints_of($secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2])),
     '  and the fingerprints cover the times and the secrets before');
-$node->safe_psql('postgres', 'CREATE ROLE ordinary LOGIN');
+$node->sql('CREATE ROLE ordinary LOGIN');
 error_is($node, 'SELECT randflake_reload_secret()', '42501', {}, 'an ordinary role may not', user => 'ordinary');
 error_is($node, 'SELECT * FROM randflake_secrets', '42501', {}, '  nor look', user => 'ordinary');
 push @ids, generate();
 
 # --- a start -------------------------------------------------------------------------------------
-
 $node->stop;
 write_secrets($node, $secrets[0], $soon + 5 => $secrets[4]);
 $node->start;
 push @ids, generate();
 is(secrets(), '1current 2future', 'secrets that have not begun are replaced with a restart');
-is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), '', '  without a problem');
+is($node->sql('SELECT problem FROM randflake_status'), '', '  without a problem');
 
 $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-sub start_with {
-    my ($good, $name, @file) = @_;
+sub start_with($good, $name, @file) {
     $node->stop if -e $node->data_dir . "/postmaster.pid";
     write_secrets($node, @file);
     $node->start;
@@ -130,7 +125,7 @@ sub start_with {
     } else {
         error_is($node, 'SET randflake.max_wait = 500; SELECT randflake_generate()', '55000', $refused,
             "a start is refused with $name");
-        like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as in the status');
+        like($node->sql('SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as in the status');
     }
 }
 start_with(0, 'a secret of the past', $secrets[0], int(time) - 3600 => $secrets[1]);
@@ -139,14 +134,13 @@ sleep 0.1 while time < $begin + 0.2;
 push @ids, generate();
 is(secrets(), '1past 2current', '  and begins');
 is_deeply([ map { sprintf '%016x %d', @$_ } read_window($node)->{secrets}[1] ],
-    [ $node->safe_psql('postgres', 'SELECT fingerprint FROM randflake_secrets WHERE generation = 2') . ' '
+    [ $node->sql('SELECT fingerprint FROM randflake_secrets WHERE generation = 2') . ' '
           . ($begin - 1730000000) ], '  the state on disk has it');
 my @ring = ($secrets[0], $begin => $secrets[1]);
 start_with(0, 'the second missing', $secrets[0]);
 start_with(1, 'a third to come', @ring, $soon => $secrets[2]);
 
 # --- after a crash -------------------------------------------------------------------------------
-
 is(reload(@ring, $soon => $secrets[2]), 3, 'a third is added');
 RandflakeHistory::crash_backend($node);
 is(secrets(), '1past 2current 3future', '  and is there after the crash of a session');
@@ -160,19 +154,18 @@ $node->stop('immediate');
 $node->start;
 push @ids, generate();
 is(secrets(), '1past 2current 3future', 'a crash of the server keeps them too');
-is($node->safe_psql('postgres', 'SELECT count(DISTINCT id), count(randflake_generated_at(id)) FROM unnest(ARRAY['
+is($node->sql('SELECT count(DISTINCT id), count(randflake_generated_at(id)) FROM unnest(ARRAY['
           . join(', ', map { "($_)::bigint" } @ids) . ']) AS id'),
     @ids . '|' . @ids, 'all that was made is distinct and decodes');
 
 $node->stop;
 
 # --- leases --------------------------------------------------------------------------------------
-
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(1, 10, 100, never_leased => true)');
+$coordinator->sql('SELECT randflake_lease_configure(1, 10, 100, never_leased => true)');
 my $holder = start_server('holder', secrets => [ $secrets[0] ],
     settings => { coordinator => $coordinator->connstr('postgres'), lease_duration => 60, max_wait => '20s' });
-$holder->safe_psql('postgres', 'SELECT randflake_generate()');
+$holder->sql('SELECT randflake_generate()');
 my $end = status_of($holder, 'extract(epoch FROM window_end)::bigint');
 cmp_ok($end, '>', time + 20, 'a lease lasts');
 write_secrets($holder, $secrets[0], $end - 1 => $secrets[1]);
@@ -183,9 +176,8 @@ $holder->stop;
 $coordinator->stop;
 
 # --- a waiting session ---------------------------------------------------------------------------
-
 my $waiting = start_server('waiting', own_clock => 1, secrets => [ $secrets[0] ], settings => { node_id => 9, max_wait => '1h' });
-$waiting->safe_psql('postgres', 'SELECT randflake_generate()');
+$waiting->sql('SELECT randflake_generate()');
 # The clock was set back, so servers may already have used times that are ahead of the clock.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
@@ -203,7 +195,7 @@ my @begun = ($secrets[0], $stands + 10 => $secrets[1]);
 is(reload_secrets($waiting, @begun), 2, 'a secret is added while a session waits');
 clock_runs_from($waiting, $stands + 10.2);
 is((finish_session($session))[1], '', '  and the session goes on');
-is($waiting->safe_psql('postgres', <<"SQL"), '140000|140000|t|t', '  under the secret of each second');
+is($waiting->sql(<<"SQL"), '140000|140000|t|t', '  under the secret of each second');
 SELECT count(DISTINCT id), count(second), bool_and(second = $stands OR second BETWEEN $stands + 10 AND $stands + 30),
        count(*) FILTER (WHERE second > $stands) > 8000
 FROM made, LATERAL (SELECT extract(epoch FROM randflake_generated_at(id)) AS second) AS d

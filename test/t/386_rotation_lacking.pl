@@ -13,44 +13,40 @@ my $fleet = new_fleet();
 $fleet->{clock} = $fleet->{template};    # all servers share one clock
 my $coordinator = start_coordinator($fleet, 'coordinator');
 
-sub configure_server {
-    my ($node, %settings) = @_;
+sub configure_server($node, %settings) {
     configure($node, secret_file => secret_path($node), max_wait => '2min', %settings);
 }
 
 my %leases = (coordinator => $coordinator->connstr('postgres'), lease_duration => $RandflakeLease::duration);
 
-sub holder {
-    my ($name) = @_;
+sub holder($name) {
     my $node = new_holder($fleet, $name, $coordinator, conf => "wal_level = replica\nmax_wal_senders = 4\n");
     write_secrets($node, $secrets[0]);
     configure_server($node, %leases);
     start_in_fleet($fleet, $node);
     wait_for_lease($node);
-    $node->safe_psql('postgres',
+    $node->sql(
         'CREATE EXTENSION randflake_type; CREATE TABLE t (k randflake); INSERT INTO t VALUES (randflake_next())');
     return $node;
 }
 
 my ($maker, $lacking) = map { holder($_) } qw(maker lacking);
-my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
+my $known = $lacking->sql('SELECT k FROM t');
 
 # --- before the time ------------------------------------------------------------------------------
-
 my $from = time + 600;
 my @ring = ($secrets[0], $from => $secrets[1]);
 # A user may send any number. Under the server's only secret, this number has the time $from.
-my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
-my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
-is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
+my $future = $lacking->sql("SELECT randflake_encode(to_timestamp($from), 1, 1)");
+my $bound = $lacking->sql("SELECT randflake_lower(to_timestamp($from))");
+is($lacking->sql("SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
     'before it knows, a server reads what its secret says');
 
 my $lacks = { message => qr/^this server lacks a secret that is in use$/,
     detail => qr/^The coordinator has one from .* on\. What this server reads as made then or later, or under no secret, may be something else\.$/,
     hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/ };
 
-sub knows {
-    my ($node, $test_name) = @_;
+sub knows($node, $test_name) {
     my $sql = "SELECT randflake_generated_at($future)";
     wait_until { error_of($node, $sql)->{message} =~ $lacks->{message} };
     error_is($node, $sql, '55000', $lacks, $test_name);
@@ -58,43 +54,40 @@ sub knows {
 
 is(reload_secrets($maker, @ring), 2, 'another one has a second secret');
 my ($fingerprint) = reverse fingerprints_of(@ring);
-$coordinator->safe_psql('postgres', "SELECT randflake_lease_add_secret('$fingerprint', to_timestamp($from))");
+$coordinator->sql("SELECT randflake_lease_add_secret('$fingerprint', to_timestamp($from))");
 knows($lacking, 'told by the coordinator: what it reads as that time is refused');
-is($lacking->safe_psql('postgres', "SELECT now() < to_timestamp($from)"), 't', '  before the time');
-is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t JOIN randflake_generate() AS g ON g IS NOT NULL'), 1,
+is($lacking->sql("SELECT now() < to_timestamp($from)"), 't', '  before the time');
+is($lacking->sql('SELECT count(*) FROM t JOIN randflake_generate() AS g ON g IS NOT NULL'), 1,
     '  and it makes identifiers');
-is($maker->safe_psql('postgres', "SELECT randflake_generated_at($future) IS DISTINCT FROM to_timestamp($from)"), 't',
+is($maker->sql("SELECT randflake_generated_at($future) IS DISTINCT FROM to_timestamp($from)"), 't',
     '  which is not what the others read');
 
 # --- after it -------------------------------------------------------------------------------------
-
 clock_runs_from($fleet->{clock}, $from + 1);
 wait_for_open_window($maker);
-my @ids = split /\n/, $maker->safe_psql('postgres', 'SELECT randflake_generate(5)');
-my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") } @ids;
-my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
+my @ids = split /\n/, $maker->sql('SELECT randflake_generate(5)');
+my @texts = map { $maker->sql("SELECT randflake_to_text($_)") } @ids;
+my $made_at = $maker->sql("SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-sub refuses {
-    my ($node, $test_name) = @_;
+sub refuses($node, $test_name) {
     my $id = $ids[0];
     my @statements = ("SELECT randflake_decode($id)", "SELECT randflake_generated_at($id)",
         "SELECT '$texts[0]'::randflake", "SELECT ($id)::bigint::randflake", "SELECT k FROM t WHERE k = '$texts[0]'",
         "SELECT randflake_encode(to_timestamp($from), 1, 1)");
     error_is($node, $_, '55000', $lacks, "$test_name: $_") for @statements;
-    is($node->safe_psql('postgres', 'SELECT k FROM t'), $known, "$test_name: what it has is read");
-    is($node->safe_psql('postgres', "SELECT randflake_generated_at(randflake_from_text('$known')) < now(), randflake_lower(to_timestamp($from))"),
+    is($node->sql('SELECT k FROM t'), $known, "$test_name: what it has is read");
+    is($node->sql("SELECT randflake_generated_at(randflake_from_text('$known')) < now(), randflake_lower(to_timestamp($from))"),
         "t|$bound", "$test_name: and decoded, and bounds of later times are as they were");
-    is($node->safe_psql('postgres', "SELECT k = '$known', k < '$bound' FROM t"), 't|t', "$test_name: and input");
+    is($node->sql("SELECT k = '$known', k < '$bound' FROM t"), 't|t', "$test_name: and input");
 }
 refuses($lacking, 'the server that lacks it');
 error_is($lacking, "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[@{[ join ',', @ids ]}]) AS id RETURNING k", '55000',
     $lacks, 'nothing is stored');
 error_is($lacking, "CREATE VIEW v AS SELECT '$texts[0]'::randflake AS k", '55000', $lacks, 'nor made a constant');
-is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'nothing was stored');
+is($lacking->sql('SELECT count(*) FROM t'), 1, 'nothing was stored');
 
 # --- it is kept -----------------------------------------------------------------------------------
-
 $coordinator->stop;
 crash_backend($lacking);
 refuses($lacking, 'after a crash of a session');
@@ -114,17 +107,15 @@ start_in_fleet($fleet, $standby);
 refuses($standby, 'a base backup that is a standby');
 
 # --- the added secret -----------------------------------------------------------------------------
-
 # Checks that a server with the added secret decodes new identifiers like the server that made them.
-sub reads {
-    my ($node, $test_name) = @_;
+sub reads($node, $test_name) {
     my $list = join ',', @ids;
     my $what = "SELECT string_agg(randflake_decode(id)::text, ' ' ORDER BY id) FROM unnest(ARRAY[$list]) AS id";
-    is($node->safe_psql('postgres', $what), $maker->safe_psql('postgres', $what), "$test_name: decodes");
-    return if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
-    is( $node->safe_psql('postgres', "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[$list]) AS id RETURNING k"),
+    is($node->sql($what), $maker->sql($what), "$test_name: decodes");
+    return if $node->sql('SELECT pg_is_in_recovery()') eq 't';
+    is( $node->sql("INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[$list]) AS id RETURNING k"),
         join("\n", @texts), "$test_name: stores and returns them as they were");
-    is($node->safe_psql('postgres', "SELECT count(DISTINCT k) FROM t WHERE randflake_timestamp(k) = to_timestamp($made_at)"), 5,
+    is($node->sql("SELECT count(DISTINCT k) FROM t WHERE randflake_timestamp(k) = to_timestamp($made_at)"), 5,
         "$test_name: with their time");
 }
 is(reload_secrets($standby, @ring), 2, 'the standby gets it by a reload');

@@ -8,8 +8,7 @@ use File::Basename;
 use Randflake;
 
 # Runs each page's blocks on a separate server, so that pages do not affect each other.
-sub run_blocks {
-    my ($file, @blocks) = @_;
+sub run_blocks($file, @blocks) {
     my $node = start_server(basename($file, '.md'), extensions => [qw(randflake_type randflake_coordinator)],
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
     for my $block (@blocks) {
@@ -26,8 +25,7 @@ sub run_blocks {
 }
 
 # A block may name a test. Checks that this test reads the page and calls every_block_was_used.
-sub check_runner {
-    my ($file, $block) = @_;
+sub check_runner($file, $block) {
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
     my $source = -e $test ? slurp_file($test) : '';
     ok($source =~ /^read_document\('\Q$file\E', '\Q$test\E'\);$/m
@@ -42,8 +40,7 @@ sub anchors_of {
 }
 
 # Checks links of the form [text](target). Reports links of any other form as broken.
-sub check_links {
-    my ($file, $text) = @_;
+sub check_links($file, $text) {
     my @broken = $text =~ s/^\s*```.*?^\s*```$|`[^`]+`//gmsr =~ /(\]\[.*|<(?:a|img) .*|\]\((?![^()\s]+\)).*|^\[.*\]: .*)/mg;
     while ($text =~ /\]\(([^)\s]+)\)/g) {
         my ($path, $anchor) = split /#/, $1, 2;
@@ -69,15 +66,13 @@ my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
 
 # Returns whether a text is a message with values filled in, or consists of parts of messages.
-sub is_message {
-    my ($text) = @_;
+sub is_message($text) {
     return 1 if grep { $text =~ /^$_$/ } @patterns;
     my @parts = map { tr/"//dr } split / *… */, $text;
     return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
 }
 
-sub check_names {
-    my ($file, $text) = @_;
+sub check_names($file, $text) {
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$|^randflake\.randflake$/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!(?:md|control)\b))\w+)/g;
     # A page may name a test by its number alone, as in test/t/390.
@@ -96,8 +91,7 @@ sub check_names {
 }
 
 # Finds the statements that match a pattern, and returns all strings in them that follow the match.
-sub messages_of {
-    my ($file, $before, $quote) = @_;
+sub messages_of($file, $before, $quote) {
     my ($text, @found) = (slurp_file($file) =~ s/(["'])\s*\n\s*\g1//gr);
     $text =~ s/\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))|\bRAISE\b(?:[^;']|'(?:[^']|'')*')*;/$& =~ m{hint\(|HINT =} ? '' : $&/ge;
     while ($text =~ /$before/g) {

@@ -10,10 +10,10 @@ my $other = new_server('other', settings => { node_id => 2, secret => $secret })
 my $roles = 'CREATE ROLE app LOGIN; CREATE ROLE support LOGIN; CREATE ROLE holder LOGIN';
 for my $node ($source, $other) {
     $node->start;
-    $node->safe_psql('postgres', $roles);
+    $node->sql($roles);
 }
 
-$source->safe_psql('postgres', 'CREATE DATABASE app');
+$source->sql('CREATE DATABASE app');
 $source->safe_psql('app', <<'SQL');
 CREATE EXTENSION randflake_type CASCADE;
 CREATE EXTENSION randflake_coordinator;
@@ -58,22 +58,19 @@ SQL
 $source->safe_psql('app', comparisons());
 
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM item_inside ORDER BY id',
-    'SELECT * FROM item_seconds ORDER BY id',
-    'SELECT *, id::bigint AS number FROM parcel ORDER BY id', 'SELECT * FROM pair ORDER BY a',
-    'SELECT * FROM randflake_lease ORDER BY lease_id', 'SELECT * FROM randflake_lease_hold ORDER BY entry',
-    'SELECT * FROM randflake_lease_pool',
+    'SELECT * FROM item_seconds ORDER BY id', 'SELECT *, id::bigint AS number FROM parcel ORDER BY id',
+    'SELECT * FROM pair ORDER BY a', 'SELECT * FROM randflake_lease ORDER BY lease_id',
+    'SELECT * FROM randflake_lease_hold ORDER BY entry', 'SELECT * FROM randflake_lease_pool',
     'SELECT last_value, is_called FROM randflake_lease_lease_id_seq');
 my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;
 my $definitions = definitions_of($source, 'app');
 
-sub may {
-    my ($node, $database, $role, $sql) = @_;
+sub may($node, $database, $role, $sql) {
     my ($status) = $node->psql($database, $sql, extra_params => [ '-U', $role ]);
     return $status == 0 ? 'yes' : 'no';
 }
 
-sub is_restored {
-    my ($node, $database, $how) = @_;
+sub is_restored($node, $database, $how) {
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
     same_definitions(definitions_of($node, $database), $definitions, '  the same objects, comments and privileges');
     my @calls = ([ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
@@ -89,47 +86,39 @@ sub is_restored {
     is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
         5001, '  the next identifier is another one');
 
-    my $error = error_in($node, $database, <<'ACQUIRE');
-SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20,
-                               '0123456789abcdef')
-ACQUIRE
+    my $error = error_in($node, $database,
+        q{SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20, '0123456789abcdef')});
     like($error, qr/ERROR: +no lease may begin before/, '  the high-water mark holds');
     my $pool = $expected{'SELECT * FROM randflake_lease_pool'};
     my ($mark) = $pool =~ /\|20\|1\|f\|131072\|60000\|(\d+)\|/;
     $node->safe_psql($database, 'SELECT randflake_lease_configure()');
-    is($node->safe_psql($database, <<"SQL"), 't|t', '  also when it knows itself for another');
-SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator
-FROM randflake_lease_pool
-SQL
+    is($node->safe_psql($database,
+        "SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator FROM randflake_lease_pool"), 't|t',
+        '  also when it knows itself for another');
 }
 
-sub error_in {
-    my ($node, $database, $sql) = @_;
+sub error_in($node, $database, $sql) {
     my ($status, $out, $text) = $node->psql($database, $sql);
     return $status ? $text : 'no error';
 }
 
 my $base = $source->basedir;
 $source->command_ok([ 'pg_dump', '-f', "$base/plain", $source->connstr('app') ], 'a plain dump');
-$source->command_ok([ 'pg_dump', '-Fc', '-f', "$base/custom", $source->connstr('app') ],
-    'a dump in custom format');
+$source->command_ok([ 'pg_dump', '-Fc', '-f', "$base/custom", $source->connstr('app') ], 'a dump in custom format');
 no_secret_in(slurp_file("$base/plain"), $secret, '  without the secret');
 
 for my $node ($source, $other) {
     my $where = $node == $source ? 'same server' : 'other server';
-    $node->safe_psql('postgres', "CREATE DATABASE $_") for qw(plain custom);
-    $node->command_ok(
-        [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$base/plain", $node->connstr('plain') ],
+    $node->sql("CREATE DATABASE $_") for qw(plain custom);
+    $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$base/plain", $node->connstr('plain') ],
         "restored by psql, $where");
     is_restored($node, 'plain', "plain, $where");
-    $node->command_ok(
-        [ 'pg_restore', '--exit-on-error', '-d', $node->connstr('custom'), "$base/custom" ],
+    $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('custom'), "$base/custom" ],
         "restored by pg_restore, $where");
     is_restored($node, 'custom', "custom, $where");
 }
 
 # --- each extension --------------------------------------------------------------------------
-
 for my $case (
     [ 'randflake', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
     [ 'randflake_coordinator', 'CREATE TABLE held (id integer)',
@@ -143,12 +132,12 @@ for my $case (
     my $database = 'only_' . $extensions =~ tr/ /_/r;
     my @create = map { "CREATE EXTENSION $_" } split / /, $extensions;
     my $held = 'SELECT count(*), md5(string_agg(id::text, $$ $$ ORDER BY id)) FROM held';
-    $source->safe_psql('postgres', "CREATE DATABASE $database");
+    $source->sql("CREATE DATABASE $database");
     $source->safe_psql($database, join ';', @create, @statements,
         $statements[0] =~ /DEFAULT/ ? 'INSERT INTO held SELECT FROM generate_series(1, 100)' : ());
     $source->command_ok([ 'pg_dump', '-Fc', '-f', "$base/custom", $source->connstr($database) ],
         "a dump with $extensions");
-    $other->safe_psql('postgres', "CREATE DATABASE $database");
+    $other->sql("CREATE DATABASE $database");
     $other->command_ok(
         [ 'pg_restore', '--exit-on-error', '--jobs=2', '-d', $other->connstr($database), "$base/custom" ],
         '  is restored');

@@ -8,32 +8,28 @@ my $node = new_server('main', settings => { node_id => 1, secret => random_secre
 my $other = new_server('other', settings => { node_id => 2, secret => random_secret(), max_wait => '1h' });
 for ($node, $other) {
     $_->start;
-    $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
+    $_->sql('CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
 }
 
-sub create_database {
-    my ($server, $database, @extensions) = @_;
-    $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
+sub create_database($server, $database, @extensions) {
+    $server->sql("CREATE DATABASE $database OWNER owner TEMPLATE template0");
     $server->safe_psql($database, "CREATE EXTENSION $_ CASCADE") for @extensions;
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
 }
 
-sub run_as {
-    my ($server, $role, $database, @command) = @_;
+sub run_as($server, $role, $database, @command) {
     my ($out, $errors) = ('', '');
     my $good = IPC::Run::run([ @command, '-d', $server->connstr($database) . " user=$role" ],
         '<', '/dev/null', '>', \$out, '2>', \$errors);
     return ($good, $errors);
 }
 
-sub dumps_as {
-    my ($role, $database, @options) = @_;
+sub dumps_as($role, $database, @options) {
     my ($good, $errors) = run_as($node, $role, $database, 'pg_dump', @options);
     ok($good && $errors eq '', "$role dumps $database") or diag($errors);
 }
 
 # --- dumps -----------------------------------------------------------------------------------
-
 create_database($node, 'numbers', 'randflake');
 create_database($node, 'app', 'randflake_type');
 create_database($node, 'ids', 'randflake_coordinator');
@@ -71,19 +67,16 @@ for my $role ('owner', 'reader') {
 }
 
 # --- restores --------------------------------------------------------------------------------
-
 my $databases = 0;
 
 # Makes a database, runs `before` as a superuser, and restores a dump as the given role. Runs psql
 # with the arguments in `plain`, or pg_restore with those in `custom`.
-sub restore {
-    my ($server, $role, %options) = @_;
+sub restore($server, $role, %options) {
     my $database = 'restored_' . ++$databases;
     create_database($server, $database, 'randflake_type');
     $server->safe_psql($database, $options{before}) if $options{before};
-    my @command = $options{plain}
-      ? ('psql', '-Xq', @{ $options{plain} }, '-f', "$dumps/app.plain")
-      : ('pg_restore', '--no-comments', '--no-owner', '--no-privileges', @{ $options{custom} }, "$dumps/app.owner");
+    my @command = $options{plain} ? ('psql', '-Xq', @{ $options{plain} }, '-f', "$dumps/app.plain") : ('pg_restore',
+        '--no-comments', '--no-owner', '--no-privileges', @{ $options{custom} }, "$dumps/app.owner");
     return (run_as($server, $role, $database, @command), $database);
 }
 
@@ -99,8 +92,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-sub nothing_works {
-    my ($database) = @_;
+sub nothing_works($database) {
     my @works;
     for my $role ('owner', 'postgres') { for my $sql (
             'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',

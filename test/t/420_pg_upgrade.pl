@@ -12,8 +12,7 @@ use Time::HiRes qw(time);
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
 
-sub new_cluster {
-    my ($name, @options) = @_;
+sub new_cluster($name, @options) {
     my $node = PostgreSQL::Test::Cluster->new($name, @options);
     my $checksums = $node->pg_version >= 18 ? ['--no-data-checksums'] : [];
     $node->init(extra => [ '--encoding=UTF8', '--no-locale', @$checksums ]);
@@ -24,7 +23,7 @@ sub new_cluster {
 
 my $old = new_cluster('old', $install ? (install_path => $install) : ());
 $old->start;
-$old->safe_psql('postgres', <<'SQL');
+$old->sql(<<'SQL');
 CREATE ROLE support;
 CREATE EXTENSION randflake_type CASCADE;
 CREATE EXTENSION randflake_coordinator;
@@ -53,22 +52,21 @@ SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001',
                                '0123456789abcdef');
 CREATE DATABASE unbound;
 SQL
-$old->safe_psql('postgres', comparisons());
+$old->sql(comparisons());
 $old->safe_psql('unbound',
     'CREATE EXTENSION randflake_type CASCADE; DELETE FROM randflake_key; DELETE FROM randflake_key_check');
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY id',
     'SELECT * FROM parcel ORDER BY id', 'SELECT * FROM made ORDER BY id',
-    'SELECT *, tableoid::regclass FROM parts ORDER BY id', 'SELECT count(*) FROM recent', 'SELECT * FROM pair ORDER BY a',
-    'SELECT * FROM randflake_key', 'SELECT * FROM randflake_lease',
-    'SELECT * FROM randflake_lease_pool',
-    'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
+    'SELECT *, tableoid::regclass FROM parts ORDER BY id', 'SELECT count(*) FROM recent',
+    'SELECT * FROM pair ORDER BY a', 'SELECT * FROM randflake_key', 'SELECT * FROM randflake_lease',
+    'SELECT * FROM randflake_lease_pool', 'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
 my $privileges = <<'SQL';
 SELECT oid::regprocedure::text, proacl FROM pg_proc WHERE proname LIKE 'randflake%'
 UNION ALL SELECT oid::regtype::text, typacl FROM pg_type WHERE typname = 'randflake'
 ORDER BY 1
 SQL
-my %expected = map { $_ => $old->safe_psql('postgres', $_) } @contents, $privileges;
-my $old_version = $old->safe_psql('postgres', 'SHOW server_version');
+my %expected = map { $_ => $old->sql($_) } @contents, $privileges;
+my $old_version = $old->sql('SHOW server_version');
 $old->stop;
 
 my $new = new_cluster('new');
@@ -82,21 +80,21 @@ $new->command_ok([
 ok(!-e window_path($new), '  leaves the state behind');
 my $started = time;
 $new->start;
-my $new_version = $new->safe_psql('postgres', 'SHOW server_version');
+my $new_version = $new->sql('SHOW server_version');
 isnt($new_version =~ s/\D.*//r, $old_version =~ s/\D.*//r, "from $old_version to $new_version") if $install;
-is($new->safe_psql('postgres', q{SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'randflake_key'}), 0,
+is($new->sql(q{SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'randflake_key'}), 0,
     'nothing is bound before the files are there');
 
-is($new->safe_psql('postgres', $_), $expected{$_}, "as before: $_") for @contents, $privileges;
-$new->safe_psql('postgres', 'INSERT INTO item (n) SELECT generate_series(50001, 100000)');
+is($new->sql($_), $expected{$_}, "as before: $_") for @contents, $privileges;
+$new->sql('INSERT INTO item (n) SELECT generate_series(50001, 100000)');
 all_distinct($new, 'SELECT id FROM item', 100_000, 'no identifier comes again');
-is($new->safe_psql('postgres', <<'SQL'), 't|t', 'the next are of later seconds and the same node ids');
+is($new->sql(<<'SQL'), 't|t', 'the next are of later seconds and the same node ids');
 SELECT min(generated_at) > (SELECT max(generated_at) FROM before), bool_and(node_id IN (5, 6))
 FROM item, randflake_decode(id) WHERE n > 50000
 SQL
 
-$new->safe_psql('postgres', 'INSERT INTO made (n) VALUES (1001)');
-is($new->safe_psql('postgres',
+$new->sql('INSERT INTO made (n) VALUES (1001)');
+is($new->sql(
         'SET enable_seqscan = off; SELECT n FROM made WHERE id > (SELECT id FROM made WHERE n = 1000) ORDER BY id'),
     1001, 'values of the type go on');
 
@@ -105,10 +103,10 @@ is($new->safe_psql('unbound', $keys), '0|0', 'an unbound database stays so');
 $new->safe_psql('unbound', 'SELECT randflake_next()');
 is($new->safe_psql('unbound', $keys), '1|1', '  until it is used');
 
-is($new->safe_psql('postgres', "SELECT min(generated_at) > to_timestamp($started + 2) FROM item, randflake_decode(id)"
+is($new->sql("SELECT min(generated_at) > to_timestamp($started + 2) FROM item, randflake_decode(id)"
           . ' WHERE n > 50000'), 't', 'the new server held off from its start');
 
-$new->safe_psql('postgres', <<'SQL');
+$new->sql(<<'SQL');
 DROP DOMAIN pair_domain;
 DROP FUNCTION pair_function;
 DROP TABLE pair, pair_log CASCADE;

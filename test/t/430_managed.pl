@@ -9,7 +9,7 @@ use RandflakeSecrets;
 my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
 my $library = new_server('library', secrets => \@ring, settings => { node_id => 1 }, conf => "wal_level = logical\n");
 $library->start;
-$library->safe_psql('postgres', 'CREATE DATABASE app; CREATE ROLE owner LOGIN; CREATE ROLE mallory');
+$library->sql('CREATE DATABASE app; CREATE ROLE owner LOGIN; CREATE ROLE mallory');
 $library->safe_psql('app', 'CREATE SCHEMA randflake; CREATE EXTENSION randflake SCHEMA randflake');
 
 my $managed = managed_server('managed', streaming => 'logical', conf => <<'CONF');
@@ -24,7 +24,6 @@ as_owner($managed, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC"
 install_managed($managed, undef);
 
 # --- conformance ----------------------------------------------------------------------------------
-
 for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }) {
     my $keys = "randflake.randflake_key_schedule('\\x$vector->{secret}')";
     my $raw = unpack 'q', pack 'Q', $vector->{raw_id};
@@ -138,7 +137,6 @@ as_owner($managed, 'DROP SCHEMA randflake_migrate, api CASCADE; DROP TABLE custo
 error_is($managed, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT randflake.randflake_configure(NULL, 2)', '0A000', {}, 'configured under an old snapshot', database => 'app', user => 'owner');
 
 # --- there and back -------------------------------------------------------------------------------
-
 as_owner($managed, <<'SQL');
 CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake.randflake_generate(), label text DEFAULT randflake.randflake_generate_text(),
                    shard integer GENERATED ALWAYS AS (randflake.randflake_shard(id, 16)) STORED);
@@ -151,7 +149,7 @@ for my $database ('there', 'back') {
     my $dump = $from->basedir . '/dump';
     my $source = $from == $managed ? 'app' : 'there';
     command_ok([ 'pg_dump', '-Fc', '--exclude-schema=randflake', '--no-publications', '-U', 'owner', '-f', $dump, $from->connstr($source) ], "$database: dumped by the owner");
-    $to->safe_psql('postgres', "CREATE DATABASE $database OWNER owner");
+    $to->sql("CREATE DATABASE $database OWNER owner");
     if ($to == $library) {
         $to->safe_psql($database, 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE EXTENSION randflake SCHEMA randflake; GRANT EXECUTE ON FUNCTION randflake.randflake_decode(bigint), randflake.randflake_generated_at(bigint) TO owner');
     } else {
@@ -171,7 +169,6 @@ ok($library->poll_query_until('app', 'SELECT count(*) = 1001 FROM item, randflak
 $library->safe_psql('app', 'DROP SUBSCRIPTION items');
 
 # --- roles ----------------------------------------------------------------------------------------
-
 is(as_owner($managed, <<'SQL'), 'randflake53_generate,randflake53_generate,randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what PUBLIC may call and read');
 SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
        (SELECT string_agg(relname, ',') FROM pg_class WHERE relnamespace = 'randflake'::regnamespace AND relkind IN ('r', 'v', 'S')
@@ -239,7 +236,6 @@ like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
 is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id, ids_per_second FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3|122880', 'the status');
 
 # --- one node id ----------------------------------------------------------------------------------
-
 # When a server with the library takes over the node id, it must begin after all seconds that the
 # script used.
 as_owner($managed, q{

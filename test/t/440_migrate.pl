@@ -18,8 +18,7 @@ my $tool = 'randflake_migrate';
 sub sql { my ($db, $sql) = @_; return $node->safe_psql($db, "SET search_path = $schema, public, randflake; $sql"); }
 
 # Runs statements in a session, and repeats them after a lock timeout. Returns the last error.
-sub run {
-    my ($db, @statements) = @_;
+sub run($db, @statements) {
     for (1 .. 100) {
         my ($status, $out, $text) = $node->psql($db, "@statements", on_error_stop => 1);
         return $status ? $text : '' if $text !~ /statement timeout|lock timeout/;
@@ -31,9 +30,8 @@ sub rows_of { my ($db, $query) = @_; return @{ decode_json(sql($db, "SELECT coal
 sub left { my ($db, $all) = @_; return map { $_->{todo} } rows_of($db, "SELECT * FROM $tool.todo(1, " . ($all ? 'true' : 'false') . ')'); }
 
 # --- a schema ----------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE DATABASE base');
-$node->safe_psql('postgres', 'CREATE ROLE reader');
+$node->sql('CREATE DATABASE base');
+$node->sql('CREATE ROLE reader');
 $node->safe_psql('base', 'CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE');
 $node->safe_psql('base', <<"SQL");
 CREATE SCHEMA $schema;
@@ -122,22 +120,19 @@ REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};
 
-sub install {
-    my ($db) = @_;
+sub install($db) {
     command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-f', $script ], "$db: the script is installed");
 }
 
-$node->safe_psql('postgres', 'CREATE DATABASE installed TEMPLATE base');
+$node->sql('CREATE DATABASE installed TEMPLATE base');
 install('installed');
 
-sub copy {
-    my ($db) = @_;
-    $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE installed");
+sub copy($db) {
+    $node->sql("CREATE DATABASE $db TEMPLATE installed");
     return $db;
 }
 
-sub content {
-    my ($db) = @_;
+sub content($db) {
     return sql($db, <<'SQL');
 SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (
     SELECT 'c', c.name, coalesce(b.name, ''), c.hue::text FROM "Cust;omer" AS c LEFT JOIN "Cust;omer" AS b ON b."I d" = c.boss
@@ -152,8 +147,7 @@ SQL
 }
 
 # Returns the schema as pg_dump prints it, sorted. Optionally omits key types and their defaults.
-sub dump_of {
-    my ($db, $without_keys) = @_;
+sub dump_of($db, $without_keys = undef) {
     my ($out, $err) = run_command([ 'pg_dump', '-s', '-N', $tool, '-N', 'randflake', '-d', $node->connstr($db) ]);
     $out =~ s/^(?:--.*|\\.*|SET .*|SELECT pg_catalog.*|)\n//mg;
     # From PostgreSQL 18 on, ALTER COLUMN TYPE names a partition's constraint like the table's.
@@ -172,8 +166,7 @@ sub dump_of {
     return join "\n", sort split /\n/, $out;
 }
 
-sub differing {
-    my ($dump, $other) = @_;
+sub differing($dump, $other) {
     my %count;
     $count{$_}++ for split /\n/, $dump;
     $count{$_}-- for split /\n/, $other;
@@ -183,8 +176,7 @@ sub differing {
 my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
 
 # Checks that keys have this type, that all else is unchanged, and that new rows get keys.
-sub same_but_for_keys {
-    my ($db, $type, $name) = @_;
+sub same_but_for_keys($db, $type, $name) {
     is(content($db), $content, "$name: rows are the same");
     my $expected = $dump_without_keys;
     $expected =~ s/ WHERE \(\(id IS NOT NULL\)\)// if $type =~ /randflake/;
@@ -207,7 +199,6 @@ SQL
 }
 
 # --- the plan ----------------------------------------------------------------------------------
-
 copy('plan');
 my @plan = rows_of('plan', "SELECT * FROM $tool.plan()");
 sub planned { my ($what) = @_; return [ sort map { $_->{object} =~ s/"od'd ""x"""\.//gr } grep { $_->{what} eq $what } @plan ]; }
@@ -258,7 +249,6 @@ my ($with) = $dump =~ /^(ALTER PUBLICATION .* WHERE .*)$/m;
 my $without = $with =~ s/ WHERE .*/;/r;
 
 # --- at once -----------------------------------------------------------------------------------
-
 for my $way ([qw(bigint all bigint)], [qw(bigint new bigint)], [qw(53 all bigint)], [qw(randflake all randflake)]) {
     my ($target, $rows, $type) = @$way;
     my $db = copy("at_once_${target}_$rows");
@@ -286,7 +276,6 @@ is( sql('at_once_bigint_all', qq{SELECT count(*) FROM orders JOIN $tool."""od'd 
 error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message => qr/unknown target/ }, 'an unknown target', database => 'plan');
 
 # --- online steps ------------------------------------------------------------------------------
-
 # The program adds a customer with orders, and sometimes inserts the orders first. Then it changes
 # the customer's key, moves the orders to another customer, and deletes some rows.
 my $program = $node->basedir . '/program.sql';
@@ -345,8 +334,7 @@ sub stop_programs {
 # Rolls back, or fails and names tables with stronger locks.
 my $stronger_locks = q{DO $$ DECLARE locked text := (SELECT string_agg(c.relname, ', ') FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
     WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND c.relkind IN ('r', 'p')); BEGIN IF locked <> '' THEN RAISE 'locked: %', locked; END IF; END $$; ROLLBACK;};
-sub kill_within {
-    my ($statement) = @_;
+sub kill_within($statement) {
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
     if ($statement =~ /done\(1, (\d+)\).*^COMMIT;\z/ms) {
         my $n = $1;
@@ -376,8 +364,7 @@ sub kill_within {
 
 # Runs the remaining steps, as psql's \gexec would. `count` limits the number of steps. `kill` kills
 # each step once and runs it again. `load` checks that programs keep working. `all` includes step 8.
-sub run_steps {
-    my (%options) = @_;
+sub run_steps(%options) {
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
     splice @steps, $options{count} if $options{count} && $options{count} < @steps;
     my @left = left($db, 1);
@@ -441,7 +428,6 @@ for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint' ], [ 'online_type', "
 }
 
 # --- the way back ------------------------------------------------------------------------------
-
 for my $count (0, 2, 14, 40, 1000, 1001) {
     my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
     run_steps(count => $count) if $count;
@@ -467,7 +453,6 @@ $node->safe_psql('online', "DROP SCHEMA $tool CASCADE");
 same_but_for_keys('online', 'bigint', 'without the tool');
 
 # --- Django ------------------------------------------------------------------------------------
-
 my $django = $node->basedir . '/django_recipe.py';
 append_to_file($django, <<'PYTHON');
 import sys
@@ -495,7 +480,7 @@ print([(u.username, [g.name for g in u.groups.all()], sorted(p.codename for p in
 PYTHON
 SKIP: {
     skip 'python3-django and python3-psycopg2 are not installed', 1 if system('/usr/bin/python3 -c "import django, psycopg2" 2>/dev/null');
-    $node->safe_psql('postgres', 'CREATE DATABASE django');
+    $node->sql('CREATE DATABASE django');
     $node->safe_psql('django', 'CREATE EXTENSION randflake');
     my @program = ('/usr/bin/python3', $django);
     my ($first) = run_command([ @program, 'first', $node->host, $node->port ]);
@@ -512,7 +497,6 @@ SKIP: {
 }
 
 # --- docs/migrating.md -------------------------------------------------------------------------
-
 # Reads each step's locks on both tables from the page, as "step|orders|order_line".
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
@@ -522,8 +506,7 @@ for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_f
 my @by_strength = ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock',
     'ExclusiveLock', 'AccessExclusiveLock');
 
-sub locks_of {
-    my ($step, $statement) = @_;
+sub locks_of($step, $statement) {
     my $query = q{SELECT 'lock ' || relation::regclass || ' ' || mode FROM pg_locks WHERE granted AND pid = pg_backend_pid()};
     my (undef, $out) = $node->psql($db, $statement =~ s/^COMMIT;\z/$query; ROLLBACK;/mr, on_error_stop => 1);
     return join '|', $step, map {
@@ -533,16 +516,15 @@ sub locks_of {
     } qw(orders order_line);
 }
 
-sub shell {
-    my ($name) = @_;
+sub shell($name) {
     local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
     command_ok([ 'sh', '-ec', block($name) ], "the page: $name");
 }
 
 sub shop {
     $db = 'shop';
-    $node->safe_psql('postgres', "DROP DATABASE IF EXISTS $db");
-    $node->safe_psql('postgres', "CREATE DATABASE $db");
+    $node->sql("DROP DATABASE IF EXISTS $db");
+    $node->sql("CREATE DATABASE $db");
     $node->safe_psql($db, 'CREATE EXTENSION randflake_type CASCADE');
     $node->safe_psql($db, block('example'));
     $node->safe_psql($db, q{INSERT INTO orders (customer) SELECT 'customer ' || n FROM generate_series(1, 500) AS n;}
@@ -550,8 +532,7 @@ sub shop {
     shell('install');
 }
 
-sub check_shop {
-    my ($name) = @_;
+sub check_shop($name) {
     is( $node->safe_psql($db, q{SELECT count(*), count(*) FILTER (WHERE item = 'item of ' || customer), bool_and(id::text !~ '^\d{1,4}$') FROM order_items}),
         '500|500|t', "the page: $name");
 }
@@ -565,7 +546,7 @@ my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mal
 $node->safe_psql($db, "CREATE ROLE mallory; $traps");
 my $masks = $node->safe_psql($db, block('masks'));
 unlike($masks . $node->safe_psql($db, "SELECT $tool.transaction('orders')"), qr/a_trap|randflake\.randflake_/, '  nobody else\'s functions');
-$node->safe_psql('postgres', 'CREATE DATABASE bare');
+$node->sql('CREATE DATABASE bare');
 $node->safe_psql('bare', "$traps BEGIN; " . slurp_file($script) . 'COMMIT');
 error_is($node, "SELECT $tool.plan()", '42883', { hint => qr/CREATE EXTENSION/ }, '  also where there are no others', database => 'bare');
 $node->safe_psql('bare', 'ALTER FUNCTION randflake.randflake_generate() OWNER TO CURRENT_USER');

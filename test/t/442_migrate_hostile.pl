@@ -14,7 +14,7 @@ my $db;
 
 sub database {
     ($db) = @_;
-    $node->safe_psql('postgres', "CREATE DATABASE $db");
+    $node->sql("CREATE DATABASE $db");
     $node->safe_psql($db, 'CREATE EXTENSION randflake');
     command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-f', $script ], "$db: the script is installed");
 }
@@ -32,18 +32,15 @@ sub run {
 }
 
 # --- attacks -----------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
+$node->sql('CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
 # Runs SQL as $role, so that the planner does not call functions of indexes as a superuser.
-sub as_role {
-    my ($role, $sql) = @_;
+sub as_role($role, $sql) {
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
     die $text if $status;
     return $out;
 }
 sub as_mallory { return as_role('mallory', @_); }
-
 sub ident { my ($name) = @_; return '"' . $name =~ s/"/""/gr . '"'; }
 sub literal { my ($text) = @_; return "'" . $text =~ s/'/''/gr . "'"; }
 my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SUPERUSER;--}, '%s %1$I %', "\n\\! id\n--", ' WHERE ' . "$tool.unchanged(",
@@ -109,8 +106,7 @@ SQL
 }
 
 # Checks that mallory's code ran at all of these places, and never as another role.
-sub unharmed {
-    my ($way, @places) = @_;
+sub unharmed($way, @places) {
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
     is(sql(q{SELECT DISTINCT place, name FROM lows.witness WHERE name <> 'mallory'}), '', '  her code ran as no other role');
     my %seen = map { $_ => 1 } split /\n/, sql('SELECT DISTINCT place FROM lows.witness');
@@ -122,8 +118,7 @@ sub unharmed {
 }
 
 # Puts a view with mallory's code in the place of a table while a function runs.
-sub replaced {
-    my ($table, $what) = @_;
+sub replaced($table, $what) {
     as_mallory("ALTER TABLE $table RENAME TO hidden; CREATE VIEW $table AS SELECT *, spy('place') FROM hidden");
     my $error = $what->();
     as_mallory("DROP VIEW $table; ALTER TABLE hidden RENAME TO " . $table =~ s/^lows\.//r);
@@ -165,7 +160,6 @@ like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot f
 unharmed('deferred');
 
 # --- names -------------------------------------------------------------------------------------
-
 database('names');
 my $long = 'inventory_production_schedule_assignment_history';
 my @long = map { 'n' x 61 . $_ } qw(a b);
@@ -228,7 +222,6 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 }
 
 # --- the shadow column -------------------------------------------------------------------------
-
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE

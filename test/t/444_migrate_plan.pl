@@ -9,13 +9,12 @@ my $node = start_server('main', settings => { node_id => 1, secret => random_sec
     conf => "max_locks_per_transaction = 64\njit = off\n");
 my $tool = 'randflake_migrate';
 my $script = slurp_file('migrate/randflake_migrate.sql');
-$node->safe_psql('postgres', "CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE; BEGIN; $script COMMIT");
+$node->sql("CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE; BEGIN; $script COMMIT");
 
-sub rows_of { my ($query) = @_; return @{ decode_json($node->safe_psql('postgres', "SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
+sub rows_of { my ($query) = @_; return @{ decode_json($node->sql("SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
 
 # --- possible references -----------------------------------------------------------------------
-
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE SCHEMA shop;
 SET search_path = shop;
 CREATE TABLE store (id serial PRIMARY KEY, manager_staff_id integer);
@@ -32,8 +31,7 @@ INSERT INTO box (item_ids, box_id) VALUES ('{3,1,77}', NULL), ('{}', '7');
 INSERT INTO boxes VALUES (7);
 SQL
 
-sub columns {
-    my (@arguments) = @_;
+sub columns(@arguments) {
     return { map { $_->{object} =~ s/^column shop\.//r => join ' ', $_->{grp} // 'none', $_->{note} =~ /reference to shop\.(\w+)/, $_->{note} =~ /: (.*)/ }
             grep { $_->{what} eq 'look' && $_->{object} =~ /^column/ } rows_of("SELECT * FROM $tool.plan(" . join(', ', map { "'$_'" } @arguments) . ')') };
 }
@@ -56,26 +54,24 @@ is(join(' ', sort keys %new), 'box.item_ids box_log.customer_no box_log.root_id 
     '  where old rows keep their numbers, those that new keys overflow');
 is(join(' ', grep { !/overflow/ || /join/ } values %new), '', '  of which the plan says so');
 is(scalar(grep { /join nothing without a cast/ } values %{ columns('randflake', 'new') }), 13, '  and the type joins none');
-is($node->safe_psql('postgres', "SET search_path = shop; SELECT count(*) > 1 FROM $tool.plan() WHERE grp = 'items'"), 't', '  a group is known by the name of its table');
+is($node->sql("SET search_path = shop; SELECT count(*) > 1 FROM $tool.plan() WHERE grp = 'items'"), 't', '  a group is known by the name of its table');
 
 my %remedy = map { $_->{object} => $_->{remedy} } rows_of("SELECT object, remedy FROM $tool.plan() WHERE what = 'look'");
-is($node->safe_psql('postgres', "BEGIN; $remedy{'column shop.store.manager_staff_id'} SELECT count(*) FROM $tool.plan() WHERE object LIKE '%manager_staff_id' AND what = 'moves'; ROLLBACK"),
+is($node->sql("BEGIN; $remedy{'column shop.store.manager_staff_id'} SELECT count(*) FROM $tool.plan() WHERE object LIKE '%manager_staff_id' AND what = 'moves'; ROLLBACK"),
     1, '  a foreign key makes it move');
 my $move = "DO \$\$ DECLARE s text; BEGIN FOREACH s IN ARRAY ARRAY(SELECT $tool.transaction(%s, '%s')) LOOP IF s NOT IN ('BEGIN;', 'COMMIT;') THEN EXECUTE s; END IF; END LOOP; END \$\$;";
-is($node->safe_psql('postgres', 'BEGIN; ' . sprintf("$move $move", "'shop.items'", 'bigint', "'shop.boxes'", 'bigint')
+is($node->sql('BEGIN; ' . sprintf("$move $move", "'shop.items'", 'bigint', "'shop.boxes'", 'bigint')
           . $remedy{'column shop.box.item_ids'} . $remedy{'column shop.box.box_id'}
           . q{SELECT item_ids = (SELECT array_agg(new ORDER BY old DESC) || 77::bigint FROM randflake_migrate."shop.items.id" WHERE old IN (1, 3)) FROM shop.box WHERE box_id IS NULL;}
           . 'SELECT count(*) FROM shop.box JOIN shop.boxes ON box_id = id::text; ROLLBACK'), "t\n1", '  arrays and text follow by the statement that the plan prints');
 
 # --- blockers ----------------------------------------------------------------------------------
-
-my $any = $node->safe_psql('postgres', "SELECT pg_get_functiondef('$tool.group_of'::regproc)") =~ s/blockers IS NOT NULL/false/r;
+my $any = $node->sql("SELECT pg_get_functiondef('$tool.group_of'::regproc)") =~ s/blockers IS NOT NULL/false/r;
 my $table = 'CREATE TABLE t (id serial PRIMARY KEY, parent integer REFERENCES t, big bigint, n integer); INSERT INTO t (id, big) VALUES (11, 1), (12, 2);';
 
-sub checked {
-    my ($target, $object, $blocked) = @_;
+sub checked($target, $object, $blocked = undef) {
     my $statements = "$table $object;";
-    my @plan = split /\n/, $node->safe_psql('postgres', "BEGIN; $statements SELECT object || ' ' || note FROM $tool.plan('$target') WHERE grp = 't' AND what = 'blocker' AND note NOT LIKE 'online:%'; ROLLBACK");
+    my @plan = split /\n/, $node->sql("BEGIN; $statements SELECT object || ' ' || note FROM $tool.plan('$target') WHERE grp = 't' AND what = 'blocker' AND note NOT LIKE 'online:%'; ROLLBACK");
     like("@plan", $blocked ? qr/$blocked/ : qr/^$/, "$target: $object");
     my ($status, undef, $error) = $node->psql('postgres', "BEGIN; $statements $any; " . sprintf($move, "'t'", $target) . 'ROLLBACK', on_error_stop => 1);
     is($status, $blocked ? 3 : 0, $blocked ? '  which stops it' : "  does not stop it: $error");
@@ -126,30 +122,29 @@ CREATE RULE r AS ON DELETE TO t WHERE 5 >= old.id DO INSTEAD NOTHING; CREATE IND
 SQL
 my $looked = "SELECT string_agg(object || ' ' || note, ', ' ORDER BY object) FROM $tool.plan('%s', '%s') WHERE grp = 't' AND what = 'look'; ROLLBACK";
 my $half = ' compares a key with a constant: half of all new keys are negative';
-is($node->safe_psql('postgres', "BEGIN; $table $compare" . sprintf($looked, 'bigint', 'all')),
+is($node->sql("BEGIN; $table $compare" . sprintf($looked, 'bigint', 'all')),
     "index public.i$half, policy p on public.t$half, rule r on public.t$half, view public.v$half", 'comparisons with constants are named');
-is($node->safe_psql('postgres', "BEGIN; " . ($table =~ s/serial/bigserial/r =~ s/integer/bigint/gr) . $compare . sprintf($looked, 'bigint', 'new')),
+is($node->sql("BEGIN; " . ($table =~ s/serial/bigserial/r =~ s/integer/bigint/gr) . $compare . sprintf($looked, 'bigint', 'new')),
     "index public.i$half, policy p on public.t$half, rule r on public.t$half, table constraint c on public.t$half, view public.v$half", '  also where only a default changes');
-like($node->safe_psql('postgres', "BEGIN; $table $compare" . sprintf($looked, '53', 'all')), qr/view public\.v .*no order/, '  also with 53 bits');
+like($node->sql("BEGIN; $table $compare" . sprintf($looked, '53', 'all')), qr/view public\.v .*no order/, '  also with 53 bits');
 
-like($node->safe_psql('postgres', "BEGIN; CREATE TABLE many (id serial, at integer, PRIMARY KEY (at, id)) PARTITION BY LIST (at);"
+like($node->sql("BEGIN; CREATE TABLE many (id serial, at integer, PRIMARY KEY (at, id)) PARTITION BY LIST (at);"
           . " SELECT format('CREATE TABLE many_%s PARTITION OF many FOR VALUES IN (%1\$s)', n) FROM generate_series(1, 150) AS n \\gexec\n"
           . "SELECT remedy FROM $tool.plan() WHERE grp = 'many' AND what = 'look'; ROLLBACK"),
     qr/^ALTER SYSTEM SET max_locks_per_transaction = \d+;/, 'many tables need many locks');
 
 # --- statistics targets ------------------------------------------------------------------------
-
 my $told = q{SELECT string_agg(concat_ws(' ', attname, attstattarget, array_to_string(array_remove(attoptions, (SELECT o FROM unnest(attoptions) AS o WHERE o LIKE 'pg\_attver%')), ' ')), ', ' ORDER BY attname)}
   . q{ FROM pg_attribute WHERE attrelid = 't'::regclass AND attname IN ('id', 'parent') UNION ALL SELECT stxname || ' ' || stxstattarget FROM pg_statistic_ext WHERE stxname = 's'};
-$node->safe_psql('postgres', "$table ALTER TABLE t ALTER id SET STATISTICS 333, ALTER parent SET (n_distinct = -0.25, n_distinct_inherited = 44);"
+$node->sql("$table ALTER TABLE t ALTER id SET STATISTICS 333, ALTER parent SET (n_distinct = -0.25, n_distinct_inherited = 44);"
       . 'CREATE STATISTICS s (dependencies) ON id, n FROM t; ALTER STATISTICS s SET STATISTICS 77');
-my $before = $node->safe_psql('postgres', $told);
+my $before = $node->sql($told);
 like($before, qr/id 333 ?, parent .*n_distinct=-0\.25 n_distinct_inherited=44\ns 77$/, 'ANALYZE has a statistics target');
-is($node->safe_psql('postgres', 'BEGIN; ' . sprintf($move, "'t'", 'bigint') . "$told; ROLLBACK"), $before, '  which is kept at once');
+is($node->sql('BEGIN; ' . sprintf($move, "'t'", 'bigint') . "$told; ROLLBACK"), $before, '  which is kept at once');
 for my $way ("start('t')", 'undo(1)') {
-    $node->safe_psql('postgres', "SELECT $tool.$way");
+    $node->sql("SELECT $tool.$way");
     is($node->psql('postgres', "SELECT $tool.todo(1) \\gexec", on_error_stop => 1), 0, "  $way");
-    is($node->safe_psql('postgres', $told), $before, '  keeps it');
+    is($node->sql($told), $before, '  keeps it');
 }
 
 $node->stop;

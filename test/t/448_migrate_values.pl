@@ -8,20 +8,18 @@ $RandflakeSessions::keep = 1;
 my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' }, extensions => [], conf => "jit = off\n");
 my $tool = 'randflake_migrate';
 my $script = slurp_file('migrate/randflake_migrate.sql');
-$node->safe_psql('postgres', "CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE; BEGIN; $script COMMIT");
+$node->sql("CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE; BEGIN; $script COMMIT");
 
-sub sql { my ($sql) = @_; return $node->safe_psql('postgres', "SET search_path = public, randflake; $sql"); }
+sub sql { my ($sql) = @_; return $node->sql("SET search_path = public, randflake; $sql"); }
 sub rows_of { my ($query) = @_; return @{ decode_json(sql("SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
 
 # Runs the statements that a query returns. Returns the first error.
-sub run {
-    my ($query) = @_;
+sub run($query) {
     my ($status, undef, $error) = $node->psql('postgres', "SET search_path = public, randflake; $query \\gexec", on_error_stop => 1);
     return $status ? $error : '';
 }
 
 # --- what a column holds, each target, and rows --------------------------------------------------
-
 my %holds = (
     nothing => '', numbers => 'generate_series(1, 50) AS n', identifiers => 'randflake_generate(50) AS n', of_53_bits => 'randflake53_generate(50) AS n',
     snowflakes => '(SELECT snowflake_generate() AS n FROM generate_series(1, 50)) AS x', masks => q{generate_series(1, 50) AS i, randflake_mask(i, 'x') AS n},
@@ -40,8 +38,7 @@ my %stops = (
 sql("CREATE SEQUENCE s; SELECT setval('s', 1000); CREATE TABLE held (kind text, n bigint)");
 sql("INSERT INTO held SELECT '$_', n FROM $holds{$_}") for grep { $holds{$_} } sort keys %holds;
 
-sub filled {
-    my ($table, $filled, $holds) = @_;
+sub filled($table, $filled, $holds) {
     sql("CREATE TABLE $table (id bigint PRIMARY KEY $filled{$filled}); INSERT INTO $table OVERRIDING SYSTEM VALUE SELECT n FROM held WHERE kind = '$holds'");
 }
 for my $filled (sort keys %filled) {
@@ -131,7 +128,6 @@ sql("SELECT $tool.undo($move)");
 is(run("SELECT $tool.todo($move, true)"), '', '  it goes back');
 
 # --- every way in which a key can be filled -------------------------------------------------------
-
 sql(<<'SQL');
 CREATE SCHEMA f;
 SET search_path = f, randflake;
@@ -168,7 +164,6 @@ is(run("SELECT remedy FROM $tool.plan() WHERE object LIKE 'f.%' AND what = 'stay
 is(sql("SELECT string_agg(object, ' ') FROM $tool.plan() WHERE object LIKE 'f.%' AND what = 'stays' AND remedy <> ''"), '', '  make them move');
 
 # --- functions of triggers, and defaults --------------------------------------------------------
-
 sql(<<'SQL');
 CREATE SCHEMA g;
 SET search_path = g;

@@ -27,14 +27,13 @@ my $order = 'SELECT string_agg(n::text, \',\' ORDER BY id) FROM purchase';
 my ($prefix) = private_installation();
 my %settings = (node_id => 1, secret => random_secret(), max_wait => '1h');
 my $node = start_server('main', install_path => $prefix, extensions => ['randflake_type'], settings => \%settings);
-$node->safe_psql('postgres', $tables);
-my @rows = map { $node->safe_psql('postgres', $_) } $joined, $order;
+$node->sql($tables);
+my @rows = map { $node->sql($_) } $joined, $order;
 
 # --- staging --------------------------------------------------------------------------------------
-
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump';
 $node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-f', $dump, 'postgres' ], 'production is dumped');
-$node->safe_psql('postgres', 'CREATE DATABASE staging');
+$node->sql('CREATE DATABASE staging');
 $node->safe_psql('staging', slurp_file($dump));
 my $shown = 'SELECT string_agg(id::text, \',\' ORDER BY n) FROM purchase';
 my $before = $node->safe_psql('staging', $shown);
@@ -50,19 +49,18 @@ is($node->safe_psql('staging', "SELECT count(*) FROM purchase WHERE id::text = A
 is($node->safe_psql('staging', 'SET enable_seqscan = off; SELECT count(*) FROM purchase WHERE (SELECT count(*) FROM line WHERE purchase_id = purchase.id) = 1'),
     150, '  which the hash index finds');
 $node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-f', $dump, 'staging' ], '  and can be dumped');
-$node->safe_psql('postgres', 'CREATE DATABASE developer');
+$node->sql('CREATE DATABASE developer');
 $node->safe_psql('developer', slurp_file($dump));
 is_deeply([ map { $node->safe_psql('developer', $_) } $joined, $order ], \@rows, '  and restored');
 
 # --- back -----------------------------------------------------------------------------------------
-
 $node->safe_psql('staging', 'TRUNCATE customer CASCADE');
 $node->safe_psql('staging', $tables =~ s/CREATE.*?;\n//gsr);
 $node->safe_psql('staging', q{INSERT INTO customer VALUES (100, 'kept')});
 like($node->safe_psql('staging', block('defaults')), qr/^customer\|\S*randflake_generate\(\)\npurchase\|\S*randflake_next\(\)$/,
     'what has to go back');
 @rows = map { $node->safe_psql('staging', $_) } $joined, $order;
-$node->safe_psql('postgres', 'CREATE DATABASE uuid TEMPLATE staging');
+$node->sql('CREATE DATABASE uuid TEMPLATE staging');
 $node->safe_psql('staging', block('times'));
 for my $way (qw(identity uuid)) {
     my $database = $way eq 'uuid' ? 'uuid' : 'staging';
@@ -82,7 +80,6 @@ SQL
 is($node->safe_psql('staging', q{SELECT id FROM customer WHERE name = 'kept'}), 100, '  and a small one is kept');
 
 # --- removal --------------------------------------------------------------------------------------
-
 my $drop = 'DROP EXTENSION randflake_type, randflake';
 (undef, undef, $errors) = $node->psql('developer', $drop);
 like($errors, qr/cannot drop/, 'extensions in use are not dropped');

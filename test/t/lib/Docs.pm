@@ -19,8 +19,7 @@ our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 # Returns all blocks of a document in order, as hashes with the keys language, text and line (the
 # first line's number). The words behind the language add fields: `test` and `name`, or `not_run`,
 # or `fails`.
-sub code_blocks {
-    my ($file) = @_;
+sub code_blocks($file) {
     my (@blocks, $block, $fence);
     my $number = 0;
     for my $line (split /\n/, slurp_file($file)) {
@@ -60,8 +59,7 @@ sub read_document {
     }
 }
 
-sub block {
-    my ($name) = @_;
+sub block($name) {
     delete $unused{$name};
     return $texts{$name} // die "$document has no block $name for this test";
 }

@@ -159,10 +159,9 @@ SQL
 # Returns SQL with cursors, subtransactions, prepared statements and two-phase commit.
 sub statements_of_a_session {
     my $sql = "SET statement_timeout = '60s';\n";
-    my @calls = (
-        'randflake_generate()', 'randflake_generate(2147483647)', 'randflake_generate_text()',
-        'randflake_shard_ranges(2147483647)', 'randflake_decode(-1)', 'randflake_slots()',
-        'randflake_status()', 'randflake_from_text(repeat(chr(8364), 1000000))');
+    my @calls = ('randflake_generate()', 'randflake_generate(2147483647)', 'randflake_generate_text()',
+        'randflake_shard_ranges(2147483647)', 'randflake_decode(-1)', 'randflake_slots()', 'randflake_status()',
+        'randflake_from_text(repeat(chr(8364), 1000000))');
     for my $call (@calls) {
         $sql .= <<"SQL";
 BEGIN;

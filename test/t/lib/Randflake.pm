@@ -1,12 +1,11 @@
 # Provides what the TAP tests share: configured servers, parsed errors, background sessions,
 # settable clocks, checks of identifiers, and searches for secrets. Also imports strict, warnings,
-# Test::More and PostgreSQL's test modules into the test.
+# signatures, Test::More and PostgreSQL's test modules into the test.
 
 package Randflake;
 
-use strict;
-use warnings;
-use feature 'state';
+use v5.36;
+use feature ();
 
 use Exporter ();
 use Fcntl qw(O_CREAT O_WRONLY);
@@ -25,6 +24,12 @@ use Time::HiRes qw(sleep time);
         my ($node) = @_;
         system('rm', '-rf', $node->basedir) if !defined $node->{_pid};
     };
+
+    # Runs SQL in the database postgres, as safe_psql does. Another option is `user`, a role.
+    *PostgreSQL::Test::Cluster::sql = sub ($node, $sql, %options) {
+        my $user = delete $options{user};
+        return $node->safe_psql('postgres', $sql, $user ? (extra_params => [ '-U', $user ]) : (), %options);
+    };
 }
 
 our @EXPORT = qw(
@@ -35,24 +40,21 @@ our @EXPORT = qw(
 sub import {
     strict->import;
     warnings->import;
+    feature->import('signatures');
     my $caller = caller;
     Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
 }
 
-sub random_secret {
-    return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
-}
+sub random_secret { return join '', map { sprintf '%02x', int rand 256 } 1 .. 16 }
 
 # Returns two texts: a call that makes identifiers of a family, and SQL that decodes column `id`.
-sub functions_of {
-    my ($snowflake) = @_;
+sub functions_of($snowflake = undef) {
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
     return ('randflake_generate()', 'randflake_decode(id)');
 }
 
 # Writes a file that only its owner may read.
-sub write_private_file {
-    my ($path, $content) = @_;
+sub write_private_file($path, $content) {
     open my $out, '>', $path or die "could not write $path: $!";
     print $out $content;
     close $out or die "could not write $path: $!";
@@ -65,8 +67,7 @@ sub write_private_file {
 # - `secrets` contains the arguments of write_secrets(), for a server with a secret file.
 # - `init` contains arguments for PostgreSQL::Test::Cluster's init.
 # - `install_path` is the directory of the server's programs, as in PostgreSQL::Test::Cluster.
-sub new_server {
-    my ($name, %options) = @_;
+sub new_server($name, %options) {
     my $node = PostgreSQL::Test::Cluster->new($name,
         $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
@@ -83,19 +84,17 @@ sub new_server {
 
 # Starts a new server, and creates `extensions` (default: randflake) in the database postgres. If
 # `own_clock` is true, the server runs under its own clock.
-sub start_server {
-    my ($name, %options) = @_;
+sub start_server($name, %options) {
     my $extensions = delete $options{extensions} // ['randflake'];
     my $node = new_server($name, %options);
     $options{own_clock} ? start_under_clock($node) : $node->start;
-    $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
+    $node->sql("CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
 }
 
 # Makes a standby of a running server from a new base backup, or from the base backup named
 # `backup`. Starts the standby unless `start` is 0.
-sub standby_of {
-    my ($primary, $name, %options) = @_;
+sub standby_of($primary, $name, %options) {
     my $backup = $options{backup} // $name;
     $primary->backup($backup) if !$options{backup};
     my $standby = PostgreSQL::Test::Cluster->new($name);
@@ -106,16 +105,14 @@ sub standby_of {
 
 # Replaces all randflake.* settings of the server. The caller names them without this prefix. The
 # settings take effect at the next start or reload.
-sub configure {
-    my ($node, %settings) = @_;
+sub configure($node, %settings) {
     write_private_file($node->data_dir . '/randflake.conf',
         join '', map { "randflake.$_ = '" . $settings{$_} =~ s/(['\\])/$1$1/gr . "'\n" } sort keys %settings);
 }
 
 # Checks that the server refuses to start with these settings, for a reason that matches the
 # pattern. Returns the log of the attempt.
-sub refuses_to_start {
-    my ($node, $settings, $reason, $test_name) = @_;
+sub refuses_to_start($node, $settings, $reason, $test_name) {
     configure($node, %$settings);
     unlink $node->logfile;
     my $started = $node->start(fail_ok => 1);
@@ -125,21 +122,16 @@ sub refuses_to_start {
     return $log;
 }
 
-sub status_of {
-    my ($node, $columns) = @_;
-    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
-}
+sub status_of($node, $columns) { return $node->sql("SELECT $columns FROM randflake_status") }
 
-sub wait_for_status {
-    my ($node, $condition) = @_;
+sub wait_for_status($node, $condition) {
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or give_up($node->name . ": $condition did not come true: " . status_of($node, '*'));
 }
 
 # Runs a statement as `user` (default: the bootstrap superuser) in `database` (default: postgres).
 # Returns sqlstate, message, detail and hint of its error, and text (all of standard error).
-sub error_of {
-    my ($node, $sql, %options) = @_;
+sub error_of($node, $sql, %options) {
     my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
         timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
@@ -153,8 +145,7 @@ sub error_of {
 
 # Checks that a statement fails with this SQLSTATE, and with message, detail and hint that match the
 # patterns. With the option `problem`, also checks that randflake_status shows the same error.
-sub error_is {
-    my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
+sub error_is($node, $sql, $sqlstate, $patterns, $test_name, %options) {
     my $error = error_of($node, $sql, %options);
     my $good = $error->{sqlstate} eq $sqlstate;
     $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
@@ -163,15 +154,13 @@ sub error_is {
 }
 
 # Checks that randflake_status shows this error as the problem. The comparison ignores numbers.
-sub is_problem {
-    my ($node, $error, $test_name) = @_;
+sub is_problem($node, $error, $test_name) {
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
     is(status_of($node, 'problem') =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
 # Starts a background session, which runs each statement as a transaction and ends at an error.
-sub start_session {
-    my ($node, @statements) = @_;
+sub start_session($node, @statements) {
     my $session = { out => '', err => '' };
     $session->{handle} = IPC::Run::start([
             'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
@@ -183,15 +172,14 @@ sub start_session {
 }
 
 # Waits for a session's end. Returns its output without the last newline, and its errors.
-sub finish_session {
-    my ($session) = @_;
+sub finish_session($session) {
     $session->{handle}->finish;
     chomp(my $out = $session->{out});
     return ($out, $session->{err});
 }
 
 # Runs a block until its result is true or the test times out. Returns the last result.
-sub wait_until(&) {
+sub wait_until :prototype(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my ($result, $pause) = (undef, 0.01);
@@ -204,8 +192,7 @@ sub wait_until(&) {
 }
 
 # Fails a check that a test waited for in vain, and ends the test.
-sub give_up {
-    my ($reason) = @_;
+sub give_up($reason) {
     fail($reason);
     die "$reason\n";
 }
@@ -216,13 +203,9 @@ sub wait_until_gone {
     }
 }
 
-sub postmaster_of {
-    my ($node) = @_;
-    return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
-}
+sub postmaster_of($node) { return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0] }
 
-sub wait_until_waiting {
-    my ($node, $count) = @_;
+sub wait_until_waiting($node, $count) {
     $node->poll_query_until('postgres', <<"SQL") or give_up('no session waits for a number');
 SELECT count(*) = $count FROM pg_stat_activity
 WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
@@ -232,12 +215,10 @@ SQL
 # Decodes the identifiers that a query returns in one column. Returns a hash: how many identifiers
 # and how many distinct identifiers there are, the first and last Unix second, the sorted node ids
 # as text, and the smallest and largest sequence number. `decode` is SQL that decodes a column `id`.
-sub fields_of {
-    my ($node, $query, $decode) = @_;
-    $decode //= 'randflake_decode(id)';
+sub fields_of($node, $query, $decode = 'randflake_decode(id)') {
     my %fields;
     @fields{qw(count distinct first_second last_second nodes min_sequence max_sequence)} =
-      split /\|/, $node->safe_psql('postgres', <<"SQL");
+      split /\|/, $node->sql(<<"SQL");
 WITH ids (id) AS MATERIALIZED ($query),
 decoded AS MATERIALIZED (SELECT $decode AS d FROM ids)
 SELECT count(*), (SELECT count(DISTINCT id) FROM ids),
@@ -251,15 +232,13 @@ SQL
     return \%fields;
 }
 
-sub all_distinct {
-    my ($node, $query, $count, $test_name) = @_;
-    is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
+sub all_distinct($node, $query, $count, $test_name) {
+    is($node->sql("SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
         "$count|$count", $test_name);
 }
 
 # Checks that the text has no twelve consecutive hex digits of the secret, in upper or lower case.
-sub no_secret_in {
-    my ($text, $secret, $test_name) = @_;
+sub no_secret_in($text, $secret, $test_name) {
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
     $text = lc $text; # a pattern takes seconds for a copy of a server
     my @found = grep { index($text, $_) >= 0 } @parts;
@@ -267,17 +246,14 @@ sub no_secret_in {
 }
 
 # Compares long lists faster than is_deeply, which takes seconds for many thousands of elements.
-sub same_list {
-    my ($got, $expected, $test_name) = @_;
+sub same_list($got, $expected, $test_name) {
     return pass($test_name) if "@$got" eq "@$expected";
     is_deeply($got, $expected, $test_name);
 }
 
 # --- preloaded libraries ---------------------------------------------------------------------
-
 # Compiles a source of test/t/lib for LD_PRELOAD, and returns the path of the library.
-sub preload_library {
-    my ($source) = @_;
+sub preload_library($source) {
     state %library;
     return $library{$source} //= do {
         my $path = PostgreSQL::Test::Utils::tempdir() . '/library.so';
@@ -288,19 +264,14 @@ sub preload_library {
 }
 
 # --- the clock -------------------------------------------------------------------------------
-
 # start_under_clock gives the server its own wall clock (clock.c), which shows the true time until a
 # test sets it. A test can set the clock to any fraction of a second at any time, even while the
 # server is stopped. The server's processes see each change at once.
 
-sub clock_file {
-    my ($node) = @_;
-    return $node->basedir . '/clock';
-}
+sub clock_file($node) { return $node->basedir . '/clock' }
 
 # Overwrites the clock file without replacing it, because clock.c in each process has mapped it.
-sub set_clock {
-    my ($node, $seconds, $stands) = @_;
+sub set_clock($node, $seconds, $stands) {
     my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
     my $file = clock_file($node);
     sysopen my $out, $file, O_WRONLY | O_CREAT or die "could not open $file: $!";
@@ -309,29 +280,20 @@ sub set_clock {
 }
 
 # Lets the server's clock run this far ahead of the true time, or behind it if $seconds is negative.
-sub clock_offset {
-    my ($node, $seconds) = @_;
-    set_clock($node, $seconds, 0);
-}
+sub clock_offset($node, $seconds) { set_clock($node, $seconds, 0) }
 
 # Lets the server's clock run from this Unix time. The coarse clock, which identifiers use, follows
 # at its next tick, within 10 ms.
-sub clock_runs_from {
-    my ($node, $time) = @_;
+sub clock_runs_from($node, $time) {
     clock_offset($node, $time - time);
     sleep 0.02;
 }
 
 # Stops the server's clock at this Unix time.
-sub clock_stands_at {
-    my ($node, $time) = @_;
-    set_clock($node, $time, 1);
-}
+sub clock_stands_at($node, $time) { set_clock($node, $time, 1) }
 
 # Starts a server under its own clock, or under the clock of another server.
-sub start_under_clock {
-    my ($node, $owner) = @_;
-    $owner //= $node;
+sub start_under_clock($node, $owner = $node) {
     clock_offset($owner, 0) if !-e clock_file($owner);
     local $ENV{RANDFLAKE_CLOCK} = clock_file($owner);
     local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();

@@ -9,11 +9,9 @@ our @EXPORT = qw(definitions_of same_definitions comparisons);
 
 # Returns a hash from each object of a database to its definition. Dumps the schema in pg_upgrade's
 # mode, which includes members of extensions. Needs a server that no other test uses.
-sub definitions_of {
-    my ($node, $database) = @_;
+sub definitions_of($node, $database) {
     my $file = $node->basedir . "/definitions_of_$database";
-    $node->command_ok(
-        [ 'pg_dump', '--binary-upgrade', '--schema-only', '-f', $file, $node->connstr($database) ],
+    $node->command_ok([ 'pg_dump', '--binary-upgrade', '--schema-only', '-f', $file, $node->connstr($database) ],
         "the objects of $database");
     my $dump = slurp_file($file);
 
@@ -46,14 +44,12 @@ SQL
 }
 
 # Returns the objects whose definitions differ between two hashes.
-sub differences {
-    my ($left, $right) = @_;
+sub differences($left, $right) {
     my %objects = (%$left, %$right);
     return grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects;
 }
 
-sub same_definitions {
-    my ($got, $expected, $test_name) = @_;
+sub same_definitions($got, $expected, $test_name) {
     my @different = differences($got, $expected);
     is(scalar @different, 0, $test_name);
     for my $object (@different) {

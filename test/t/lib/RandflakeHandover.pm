@@ -17,15 +17,12 @@ our @EXPORT = qw(
   make_standby snapshot roll_back run_marker_path);
 
 # --- clocks ----------------------------------------------------------------------------------
-
-sub set_ahead {
-    my ($node, $seconds) = @_;
+sub set_ahead($node, $seconds) {
     $node->{clock_ahead} = $seconds;
     clock_offset($node, $seconds);
 }
 
-sub clocks_stand {
-    my (@nodes) = @_;
+sub clocks_stand(@nodes) {
     my $now = time;
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
@@ -33,19 +30,14 @@ sub clocks_stand {
 # Stops all clocks in a second that is later than the true time and than the last call's second.
 my $stood_at = 0;
 
-sub clocks_stand_in_next_second {
-    my (@nodes) = @_;
+sub clocks_stand_in_next_second(@nodes) {
     $stood_at = ($stood_at > time ? $stood_at : time) + 1;
     clock_stands_at($_, $stood_at + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-sub clocks_run {
-    my (@nodes) = @_;
-    clock_offset($_, $_->{clock_ahead} // 0) for @nodes;
-}
+sub clocks_run(@nodes) { clock_offset($_, $_->{clock_ahead} // 0) for @nodes }
 
 # --- identifiers -----------------------------------------------------------------------------
-
 # The script rolls back the transactions in which it makes two thirds of its identifiers.
 my $script = <<'SQL';
 BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
@@ -55,8 +47,7 @@ SQL
 
 # Lets each session generate for about this many seconds after its first identifier. Adds the
 # identifiers to the history, and returns the era, or nothing if there are no identifiers.
-sub collect {
-    my ($history, $node, $seconds, %options) = @_;
+sub collect($history, $node, $seconds, %options) {
     my @sessions;
     # Writes statements to a file, because psql would wait for the end of its standard input.
     my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
@@ -79,16 +70,13 @@ sub collect {
 }
 
 # Collects the identifiers that the server issues without waiting.
-sub collect_at_once {
-    my ($history, $node, %options) = @_;
+sub collect_at_once($history, $node, %options) {
     return collect($history, $node, 0.3, max_wait => '100ms', %options);
 }
 
 # --- directories -----------------------------------------------------------------------------
-
 # Replaces $to's data directory with that of the stopped server $from, but keeps postgresql.conf.
-sub copy_directory {
-    my ($from, $to) = @_;
+sub copy_directory($from, $to) {
     my $directory = $to->data_dir;
     $to->{configuration} //= slurp_file("$directory/postgresql.conf");
     PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $directory);
@@ -98,26 +86,15 @@ sub copy_directory {
 }
 
 # Makes the server start as a standby that has no primary. The test promotes it later.
-sub make_standby {
-    my ($node) = @_;
-    append_to_file($node->data_dir . '/standby.signal', '');
-}
+sub make_standby($node) { append_to_file($node->data_dir . '/standby.signal', '') }
 
 # These functions take and restore a disk snapshot of randflake's files, but not of the database.
 # The identity file keeps its inode and time of birth.
-sub snapshot {
-    my ($node) = @_;
-    return slurp_file(window_path($node));
-}
-
-sub roll_back {
-    my ($node, $snapshot) = @_;
-    write_window_bytes($node, $snapshot);
-}
+sub snapshot($node) { return slurp_file(window_path($node)) }
+sub roll_back($node, $snapshot) { write_window_bytes($node, $snapshot) }
 
 # The name of the server's run marker is the 64-bit FNV-1a hash of the directory's identity.
-sub run_marker_path {
-    my ($node) = @_;
+sub run_marker_path($node) {
     use integer;    # wraps around
     my $window = read_window($node);
     my $hash = -3750763034362895579;    # 0xcbf29ce484222325

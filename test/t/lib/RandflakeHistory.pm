@@ -25,20 +25,17 @@ my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
     reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
 
-sub new {
-    my ($class, $secret) = @_;
+sub new($class, $secret) {
     my ($generate, $decode) = functions_of();
     my $observer = start_server('observer', settings => { secret => $secret });
-    $observer->safe_psql('postgres', 'CREATE UNLOGGED TABLE received (id bigint);'
+    $observer->sql('CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
           . ' generated_at timestamptz, node_id integer, sequence integer)');
     return bless { observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0 }, $class;
 }
 
 # --- clients ---------------------------------------------------------------------------------
-
-sub start_clients {
-    my ($self, $node, @kinds) = @_;
+sub start_clients($self, $node, @kinds) {
     my @clients;
     for my $kind (@kinds) {
         my $base = PostgreSQL::Test::Utils::tempdir_short() . '/client';
@@ -56,8 +53,7 @@ sub start_clients {
 }
 
 # Waits until each client has received something since it started or since the last wait.
-sub wait_until_received {
-    my (@clients) = @_;
+sub wait_until_received(@clients) {
     for my $client (@clients) {
         my $seen = $client->{seen} // 0;
         wait_until { -s $client->{received} != $seen }
@@ -66,29 +62,24 @@ sub wait_until_received {
     }
 }
 
-sub client_backends {
-    my ($node) = @_;
-    return split /\n/, $node->safe_psql('postgres',
+sub client_backends($node) {
+    return split /\n/, $node->sql(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random()");
 }
 
 # Waits until the clients lose the connection or finish the script. Returns the clients' files.
-sub finish_clients {
-    my (@clients) = @_;
+sub finish_clients(@clients) {
     $_->{handle}->finish for @clients;
     return map { $_->{received} } @clients;
 }
 
-sub end_clients {
-    my ($node, @clients) = @_;
-    $node->safe_psql('postgres',
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'client'");
+sub end_clients($node, @clients) {
+    $node->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'client'");
     return finish_clients(@clients);
 }
 
 # Lets one session generate up to this many identifiers. Returns the file and the errors.
-sub generate {
-    my ($self, $node, $count, $max_wait) = @_;
+sub generate($self, $node, $count, $max_wait = undef) {
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
     local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
     IPC::Run::run(
@@ -99,8 +90,7 @@ sub generate {
 }
 
 # Checks that one session gets this many identifiers. Returns their era.
-sub generates {
-    my ($self, $node, $count, $test_name, $max_wait) = @_;
+sub generates($self, $node, $count, $test_name, $max_wait = undef) {
     my ($file, $errors) = $self->generate($node, $count, $max_wait);
     my $era = $self->add_era($file);
     is($era->{count}, $count, "$test_name: generates") or diag($errors);
@@ -108,10 +98,8 @@ sub generates {
 }
 
 # --- crashes -----------------------------------------------------------------------------------
-
 # Kills a backend, by default a new one, and waits until the server has recovered.
-sub crash_backend {
-    my ($node, $backend) = @_;
+sub crash_backend($node, $backend = undef) {
     my $log_start = -s $node->logfile;
     if (defined $backend) {
         kill 'KILL', $backend or die "could not kill $backend: $!";
@@ -122,8 +110,7 @@ sub crash_backend {
 }
 
 # Kills the postmaster and returns its surviving children.
-sub kill_postmaster {
-    my ($node) = @_;
+sub kill_postmaster($node) {
     my $postmaster = postmaster_of($node);
     kill 'STOP', $postmaster or die "could not stop $postmaster: $!";
     my @children = map { int } qx(ps -o pid= --ppid $postmaster);
@@ -132,20 +119,15 @@ sub kill_postmaster {
     return @children;
 }
 
-sub crash_server {
-    my ($node) = @_;
-    wait_until_gone(kill_postmaster($node));
-}
+sub crash_server($node) { wait_until_gone(kill_postmaster($node)) }
 
 # --- eras --------------------------------------------------------------------------------------
-
 # Adds these files as an era. Returns the number of identifiers, the first and last second (counted
 # from the epoch), how many identifiers are in the last second, and the sorted node ids as text.
-sub add_era {
-    my ($self, @files) = @_;
+sub add_era($self, @files) {
     my $era = ++$self->{eras};
     my $copies = join '', map { "\\copy received FROM '$_'\n" } @files;
-    my $result = $self->{observer}->safe_psql('postgres', <<"SQL");
+    my $result = $self->{observer}->sql(<<"SQL");
 TRUNCATE received;
 ${copies}INSERT INTO history
   SELECT $era, id, floor(extract(epoch FROM generated_at)) - 1730000000, generated_at, node_id,
@@ -163,15 +145,11 @@ SQL
 }
 
 # Empties the history, so that the next eras are independent of earlier eras.
-sub forget {
-    my ($self) = @_;
-    $self->{observer}->safe_psql('postgres', 'TRUNCATE history');
-}
+sub forget($self) { $self->{observer}->sql('TRUNCATE history') }
 
 # Checks that no (time, node id, sequence) and no identifier appears twice.
-sub no_duplicates {
-    my ($self, $test_name) = @_;
-    my ($count, $numbers, $ids) = split /\|/, $self->{observer}->safe_psql('postgres', <<'SQL');
+sub no_duplicates($self, $test_name) {
+    my ($count, $numbers, $ids) = split /\|/, $self->{observer}->sql(<<'SQL');
 SELECT (SELECT count(*) FROM history),
        (SELECT count(*) FROM (SELECT FROM history GROUP BY generated_at, node_id, sequence) AS n),
        (SELECT count(DISTINCT id) FROM history)
@@ -179,7 +157,7 @@ SQL
     ok($count > 0 && $numbers == $count && $ids == $count,
         "$test_name: $count identifiers, none twice")
       or diag("$numbers numbers and $ids identifiers are distinct; twice: "
-          . $self->{observer}->safe_psql('postgres', <<'SQL'));
+          . $self->{observer}->sql(<<'SQL'));
 SELECT generated_at, node_id, sequence, array_agg(era ORDER BY era) FROM history
 GROUP BY 1, 2, 3 HAVING count(*) > 1 ORDER BY 1, 2, 3 LIMIT 10
 SQL

@@ -17,11 +17,7 @@ our @EXPORT = qw(
   welcome read_message say_to silence repeat byte_a_second);
 
 # --- messages ----------------------------------------------------------------------------------
-
-sub message {
-    my ($type, $body) = @_;
-    return $type . pack('N', 4 + length $body) . $body;
-}
+sub message($type, $body = undef) { return $type . pack('N', 4 + length $body) . $body }
 
 # Takes the columns of a row as a list of [name, type].
 sub row_description {
@@ -40,8 +36,7 @@ sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
 # Returns an error, or a notice if `type` is N. `column` becomes the report's column name.
-sub report {
-    my ($sqlstate, $text, %options) = @_;
+sub report($sqlstate, $text, %options) {
     my $severity = $options{severity} // 'ERROR';
     return message($options{type} // 'E',
         join('', map { pack 'A Z*', @$_ } [ S => $severity ], [ V => $severity ], [ C => $sqlstate ],
@@ -59,11 +54,9 @@ sub lease {
 }
 
 # --- the server --------------------------------------------------------------------------------
-
 my @impostors;
 
-sub new {
-    my ($class) = @_;
+sub new($class) {
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
     my $self = bless { directory => $directory }, $class;
     my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
@@ -73,16 +66,14 @@ sub new {
     return $self;
 }
 
-sub connstr {
-    my ($self, $more) = @_;
+sub connstr($self, $more = undef) {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
 # Ends all connections. Each of these functions gets a new connection as an argument, and serves it:
 # - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` gets the connection and the request, and sends the messages after BindComplete.
-sub play {
-    my ($self, %scenario) = @_;
+sub play($self, %scenario) {
     $self->stop;
     my $pid = fork // die "could not fork: $!";
     if ($pid == 0) {
@@ -101,8 +92,7 @@ sub play {
     sleep 0.01 until getpgrp($pid) == $pid;
 }
 
-sub stop {
-    my ($self) = @_;
+sub stop($self) {
     my $pid = delete $self->{pid} // return;
     kill 'KILL', -$pid;
     waitpid $pid, 0;
@@ -113,13 +103,9 @@ sub stop {
 END { local $?; $_->stop for @impostors }
 
 # Returns the contents of clients' first messages, one a line.
-sub startups {
-    my ($self) = @_;
-    return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '';
-}
+sub startups($self) { return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '' }
 
-sub read_bytes {
-    my ($client, $count) = @_;
+sub read_bytes($client, $count) {
     my $bytes = '';
     while (length $bytes < $count) {
         sysread $client, $bytes, $count - length $bytes, length $bytes or die 'gone';
@@ -127,15 +113,13 @@ sub read_bytes {
     return $bytes;
 }
 
-sub read_message {
-    my ($client) = @_;
+sub read_message($client) {
     my ($type, $length) = unpack 'A N', read_bytes($client, 5);
     return ($type, read_bytes($client, $length - 4));
 }
 
 # Dies if the peer has closed the connection.
-sub say_to {
-    my ($client, $bytes) = @_;
+sub say_to($client, $bytes) {
     while (length $bytes) {
         my $written = syswrite($client, $bytes) // die 'gone';
         substr $bytes, 0, $written, '';
@@ -149,8 +133,7 @@ sub welcome {
       . message('K', pack 'N N', 1, 1) . ready();
 }
 
-sub _serve {
-    my ($self, $client, %scenario) = @_;
+sub _serve($self, $client, %scenario) {
     my $startup = read_bytes($client, unpack('N', read_bytes($client, 4)) - 4);
     open my $out, '>>', "$self->{directory}/startups" or die "could not write: $!";
     print $out substr($startup, 4) =~ tr/\0/ /r, "\n";
@@ -175,15 +158,13 @@ sub _serve {
 
 sub silence { sleep 1 while 1; return }
 
-sub repeat {
-    my ($client, $bytes) = @_;
+sub repeat($client, $bytes) {
     # Sends large pieces, because the reader must be slower than this process.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
 }
 
-sub byte_a_second {
-    my ($client, $bytes) = @_;
+sub byte_a_second($client, $bytes) {
     for my $byte (split //, $bytes) {
         say_to($client, $byte);
         sleep 1;

@@ -11,8 +11,7 @@ use Randflake;
 our @EXPORT = qw(private_installation);
 
 # Links all entries of one directory into another, except those with the given names.
-sub link_all {
-    my ($from, $to, @except) = @_;
+sub link_all($from, $to, @except) {
     make_path($to);
     for my $path (glob "$from/*") {
         my $name = basename($path);

@@ -21,14 +21,13 @@ our $node_ids = 131072;
 # All servers of a test are copies of one template, because a copy is faster than initdb. The
 # template has both extensions in the database postgres. All servers share a secret. Clients call
 # randflake_generate(). With snowflake => 1, they call snowflake_generate().
-sub new_fleet {
-    my (%options) = @_;
+sub new_fleet(%options) {
     my $template = new_server('template', init => [ allows_streaming => 1 ],
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
           . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
         settings => { node_id => 131071, secret => random_secret() });
     $template->start;
-    $template->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
+    $template->sql('CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
     $template->stop;
     mkdir $template->backup_dir;
     PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir, $template->backup_dir . '/template');
@@ -40,8 +39,7 @@ sub new_fleet {
 }
 
 # Starts a server. If $fleet->{clock} is a server, the new server shares the clock of that server.
-sub start_in_fleet {
-    my ($fleet, $node) = @_;
+sub start_in_fleet($fleet, $node) {
     if ($fleet->{clock}) {
         start_under_clock($node, $fleet->{clock});
     } else {
@@ -50,8 +48,7 @@ sub start_in_fleet {
 }
 
 # Copies the template, adds these settings and `conf`, and starts the copy unless `start` is 0.
-sub _copy_of_template {
-    my ($fleet, $name, $settings, %options) = @_;
+sub _copy_of_template($fleet, $name, $settings, %options) {
     my $node = PostgreSQL::Test::Cluster->new($name);
     $node->init_from_backup($fleet->{template}, 'template');
     $node->append_conf('postgresql.conf', $options{conf} // '');
@@ -61,8 +58,7 @@ sub _copy_of_template {
 }
 
 # Makes a coordinator with short leases. It needs the secret, because it decodes all identifiers.
-sub start_coordinator {
-    my ($fleet, $name, %options) = @_;
+sub start_coordinator($fleet, $name, %options) {
     my $node = _copy_of_template($fleet, $name, {}, %options);
     make_coordinator($node) if $options{start} // 1;
     return $node;
@@ -70,10 +66,8 @@ sub start_coordinator {
 
 # Creates the extension again, because a copied coordinator must assume that it lost leases. A
 # trigger copies each lease for all_is_well, because a grant deletes older leases.
-sub make_coordinator {
-    my ($node, $max_duration) = @_;
-    $max_duration //= $duration;
-    $node->safe_psql('postgres', <<"SQL");
+sub make_coordinator($node, $max_duration = $duration) {
+    $node->sql(<<"SQL");
 DROP EXTENSION randflake_coordinator;
 CREATE EXTENSION randflake_coordinator;
 SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1, never_leased => true);
@@ -85,35 +79,30 @@ SQL
 }
 
 # Lets a role lease.
-sub let_lease {
-    my ($coordinator, $role) = @_;
-    $coordinator->safe_psql('postgres', <<"SQL");
+sub let_lease($coordinator, $role) {
+    $coordinator->sql(<<"SQL");
 GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
     randflake_lease_renew(bigint, uuid, bigint, integer, text), randflake_lease_release(bigint, uuid, bigint) TO $role
 SQL
 }
 
-sub new_static {
-    my ($fleet, $name, $node_id, %settings) = @_;
+sub new_static($fleet, $name, $node_id, %settings) {
     return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings }, start => 0);
 }
 
 # Returns the settings of a server that leases from $coordinator (a server or a connection string).
-sub leasing {
-    my ($fleet, $coordinator, %settings) = @_;
+sub leasing($fleet, $coordinator, %settings) {
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
     return (secret => $fleet->{secret}, coordinator => $coordinator, lease_duration => $duration,
         max_wait => '2min', %settings);
 }
 
-sub move_to {
-    my ($fleet, $node, @leasing) = @_;
+sub move_to($fleet, $node, @leasing) {
     configure($node, leasing($fleet, @leasing));
     $node->reload;
 }
 
-sub new_holder {
-    my ($fleet, $name, $coordinator, %settings) = @_;
+sub new_holder($fleet, $name, $coordinator, %settings) {
     my $conf = delete $settings{conf};
     return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) }, start => 0, conf => $conf);
 }
@@ -127,52 +116,40 @@ sub start_holder {
 }
 
 # --- a server's lease --------------------------------------------------------------------------
-
 # Waits until the server's precise and coarse clocks have passed the end of the window.
-sub wait_for_closed_window {
-    my ($node) = @_;
-    wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
-}
+sub wait_for_closed_window($node) { wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'}) }
 
-sub wait_for_open_window {
-    my ($node) = @_;
+sub wait_for_open_window($node) {
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
 }
 
 # Checks that the server has given back this lease or a later lease.
-sub gave_back {
-    my ($coordinator, $holder, $lease, $test_name) = @_;
-    is( $coordinator->safe_psql('postgres',
-            q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
+sub gave_back($coordinator, $holder, $lease, $test_name) {
+    is( $coordinator->sql(q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
               . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"), 't', $test_name);
 }
 
 # Waits until the server can generate, and returns its first node id.
-sub wait_for_lease {
-    my ($node) = @_;
-    eval { $node->safe_psql('postgres', q{SET randflake.max_wait = '3min'; SELECT randflake_generate()}) }
+sub wait_for_lease($node) {
+    eval { $node->sql(q{SET randflake.max_wait = '3min'; SELECT randflake_generate()}) }
       or give_up($node->name . ": no lease: $@");
     return status_of($node, 'first_node_id');
 }
 
-sub log_has {
-    my ($node, $pattern, $test_name, $offset) = @_;
+sub log_has($node, $pattern, $test_name, $offset = undef) {
     my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };
     ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
 }
 
 # --- clients -----------------------------------------------------------------------------------
-
 # Starts clients on a server. As long as its connection lasts, a client retries after any error.
-sub load_on {
-    my ($fleet, $node, $count) = @_;
+sub load_on($fleet, $node, $count = undef) {
     $fleet->{script} //= do {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
         my $copy = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n";
         my $sleep = "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
         # Identifiers of rolled-back transactions count as used.
-        PostgreSQL::Test::Utils::append_to_file($file,
-            "$copy${sleep}BEGIN;\n${copy}ROLLBACK;\n$sleep" x 25_000);
+        PostgreSQL::Test::Utils::append_to_file($file, "$copy${sleep}BEGIN;\n${copy}ROLLBACK;\n$sleep" x 25_000);
         $file;
     };
     for (1 .. $count // 2) {
@@ -190,8 +167,7 @@ sub load_on {
 }
 
 # Ends the clients of a server. If the server has stopped, its clients have ended by themselves.
-sub end_load {
-    my ($fleet, $node) = @_;
+sub end_load($fleet, $node) {
     # Passes the SQL as an argument of psql, because IPC::Run may die when it writes to the standard
     # input of a psql that cannot connect.
     IPC::Run::run(
@@ -203,13 +179,12 @@ sub end_load {
 
 # Checks on the coordinator that no client received an identifier twice. If `leased` is true, the
 # second and node id of each identifier must lie inside a lease of its server.
-sub all_is_well {
-    my ($fleet, $coordinator, $test_name, %options) = @_;
+sub all_is_well($fleet, $coordinator, $test_name, %options) {
     my $copies = join '', map {
         "\\copy load (id) FROM '$_->[1]'\n"
           . "INSERT INTO received SELECT '$_->[0]', id FROM load; TRUNCATE load;\n"
     } @{ $fleet->{files} };
-    my ($count, $distinct, $outside) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+    my ($count, $distinct, $outside) = split /\|/, $coordinator->sql(<<"SQL");
 CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE TEMP TABLE load (id bigint);
 CREATE TEMP TABLE received (holder text, id bigint);
@@ -230,18 +205,15 @@ SQL
 }
 
 # --- processes ---------------------------------------------------------------------------------
-
 # Returns the process ids of a running server's postmaster and of the postmaster's children.
-sub processes_of {
-    my ($node) = @_;
+sub processes_of($node) {
     my $postmaster = postmaster_of($node);
     my @children = split ' ', `ps -o pid= --ppid $postmaster`;
     return ($postmaster, @children);
 }
 
 # Waits for the lease worker, because a new server accepts connections before this worker starts.
-sub lease_worker_of {
-    my ($node) = @_;
+sub lease_worker_of($node) {
     my ($postmaster) = processes_of($node);
     my $pid = wait_until { (`ps -ww -o pid=,args= --ppid $postmaster` =~ /^\s*(\d+).*lease worker/m)[0] };
     return $pid // die $node->name . ' has no lease worker';

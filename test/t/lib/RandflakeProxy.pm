@@ -9,8 +9,7 @@ use IO::Socket::UNIX;
 use Randflake;
 
 # Makes a proxy for a PostgreSQL::Test::Cluster. At first the proxy passes everything on.
-sub new {
-    my ($class, $server) = @_;
+sub new($class, $server) {
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
     my $self = bless { directory => $directory, port => 5432, mode_file => "$directory/mode" }, $class;
     $self->set_mode('pass');
@@ -30,25 +29,19 @@ sub new {
 # - `pass` passes everything on.
 # - `cut` breaks the connection after the coordinator grants a lease and before its answer arrives.
 # - `hang` accepts connections and sends nothing.
-sub set_mode {
-    my ($self, $mode) = @_;
+sub set_mode($self, $mode) {
     write_private_file("$self->{mode_file}.new", $mode);
     rename "$self->{mode_file}.new", $self->{mode_file} or die "could not rename: $!";
 }
 
-sub connstr {
-    my ($self) = @_;
-    return "host=$self->{directory} port=$self->{port} dbname=postgres";
-}
+sub connstr($self) { return "host=$self->{directory} port=$self->{port} dbname=postgres" }
 
-sub stop {
-    my ($self) = @_;
+sub stop($self) {
     kill 'KILL', $self->{pid};
     waitpid $self->{pid}, 0;
 }
 
-sub _run {
-    my ($mode_file, $listener, $target) = @_;
+sub _run($mode_file, $listener, $target) {
     my $select = IO::Select->new($listener);
     my (%peer, %is_client, %asked);
     while (1) {

@@ -10,20 +10,12 @@ use Randflake;
 our @EXPORT = qw(write_secrets reload_secrets secret_path fingerprints_of utc);
 
 # Returns a Unix second in the format of the file of secrets.
-sub utc {
-    my ($second) = @_;
-    return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second);
-}
-
-sub secret_path {
-    my ($node) = @_;
-    return $node->basedir . '/secrets';
-}
+sub utc($second) { return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second) }
+sub secret_path($node) { return $node->basedir . '/secrets' }
 
 # Writes a server's secret file. Takes the first secret, and then a pair for each further secret:
 # its first Unix second, and the secret.
-sub write_secrets {
-    my ($node, $first, @later) = @_;
+sub write_secrets($node, $first, @later) {
     my $text = "$first\n";
     while (my ($second, $secret) = splice @later, 0, 2) {
         $text .= "$secret from " . utc($second) . "\n";
@@ -34,14 +26,12 @@ sub write_secrets {
 }
 
 # Writes the file of a running server and makes it read the file. Returns the number of secrets.
-sub reload_secrets {
-    my ($node, @file) = @_;
+sub reload_secrets($node, @file) {
     write_secrets($node, @file);
-    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
+    return $node->sql('SELECT randflake_reload_secret()');
 }
 
-sub fingerprints_of {
-    my ($first, @later) = @_;
+sub fingerprints_of($first, @later) {
     my @fingerprints = substr hmac_sha256('randflake key check', pack 'H*', $first), 0, 8;
     while (my ($second, $secret) = splice @later, 0, 2) {
         my $place = $fingerprints[-1] . pack 'N', $second - 1730000000;

@@ -9,8 +9,7 @@
 
 package RandflakeSessions;
 
-use strict;
-use warnings;
+use v5.36;
 
 use DBD::Pg qw(:async);
 use DBI ();
@@ -32,8 +31,7 @@ our $program = PostgreSQL::Test::Cluster->can('psql');
 
 # Splits a text into statements as psql does. Returns nothing if the text may contain input for
 # psql: a backslash, or rows for COPY. Leaves \gexec at the end of the last statement.
-sub statements_of {
-    my ($sql) = @_;
+sub statements_of($sql) {
     return if $sql =~ /\\(?!gexec\s*\z)|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;
     my ($depth, @statements) = (0, '');
     while ($sql =~ m{\G('[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\g2|[^-/'"\$;()]+|.)}gs) {
@@ -49,8 +47,7 @@ sub statements_of {
 }
 
 # Returns a value as text, because DBD::Pg turns some types into Perl values.
-sub text_of {
-    my ($value, $type) = @_;
+sub text_of($value, $type) {
     return '' if !defined $value;
     return '\x' . unpack 'H*', $value if $type eq 'bytea';
     return $value if $type ne 'float8';
@@ -61,8 +58,7 @@ sub text_of {
 }
 
 # Returns the last statement's error. Newer DBD::Pg has no text for cancelled statements.
-sub error_text {
-    my ($connection, $verbosity) = @_;
+sub error_text($connection, $verbosity) {
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
     return $connection->errstr
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
@@ -70,8 +66,7 @@ sub error_text {
 
 # Runs a statement, or dies at the time $give_up_at. Returns rows as text, and whether the statement
 # succeeded. If $made is a list, adds the values to this list instead.
-sub run {
-    my ($connection, $statement, $give_up_at, $made) = @_;
+sub run($connection, $statement, $give_up_at, $made = undef) {
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
     $handle->execute or return;
     my $socket = IO::Select->new($connection->{pg_socket});
@@ -98,8 +93,7 @@ sub run {
 }
 
 # Returns a connection that is kept, if its server still answers.
-sub kept {
-    my ($where) = @_;
+sub kept($where) {
     my $connection = delete $kept{$where} or return;
     return $connection if eval { run($connection, 'DISCARD ALL', 0) };
     $connection->disconnect;
@@ -107,8 +101,7 @@ sub kept {
 }
 
 # Keeps a connection whose transaction has ended, or else disconnects.
-sub keep {
-    my ($where, $connection) = @_;
+sub keep($where, $connection) {
     return $connection->disconnect if !$keep || $connection->ping != 1;
     $kept{$where} = $connection;
 }
@@ -173,9 +166,7 @@ sub psql {
     return wantarray ? ($status, $output, $errors) : $status;
 }
 
-sub poll_query_until {
-    my ($node, $database, $query, $expected) = @_;
-    $expected //= 't';
+sub poll_query_until($node, $database, $query, $expected = 't') {
     my ($output, $errors);
     return 1 if &Randflake::wait_until(sub {
         (undef, $output, $errors) = $node->psql($database, $query);

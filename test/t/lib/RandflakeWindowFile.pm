@@ -16,15 +16,11 @@ my @head = qw(magic version end_count system_identifier timeline secret_count di
   mark follows postmaster boot0 boot1 written_at_ms leases);
 my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< q< q< V8 Q<5 q< a120 (Q<V)16 (V3)16';
 
-sub window_path {
-    my ($node) = @_;
-    return $node->data_dir . '/randflake/window';
-}
+sub window_path($node) { return $node->data_dir . '/randflake/window' }
 
 # Returns the fields as a hash, in which each secret is [fingerprint, from], and each range of node
 # ids is [first, count, end]. Dies if the file is incomplete.
-sub read_window {
-    my ($node) = @_;
+sub read_window($node) {
     my $bytes = slurp_file(window_path($node));
     die 'window file has length ' . length $bytes if length $bytes != 688;
     die 'window file has a wrong checksum' if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
@@ -37,16 +33,14 @@ sub read_window {
 }
 
 # Overwrites the file in place with these fields and their checksum.
-sub write_window {
-    my ($node, $window) = @_;
+sub write_window($node, $window) {
     my @ends = map { @$_ } @{ $window->{ends} };
     my @secrets = map { @$_ } @{ $window->{secrets} };
     my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (32 - @secrets), @ends, (0) x (48 - @ends);
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
 }
 
-sub write_window_bytes {
-    my ($node, $bytes) = @_;
+sub write_window_bytes($node, $bytes) {
     my $path = window_path($node);
     open my $out, '>:raw', $path or die "could not write $path: $!";
     print $out $bytes;
@@ -54,13 +48,9 @@ sub write_window_bytes {
 }
 
 # Returns the end of the window that the file records for the range of node ids in use.
-sub written_end {
-    my ($node) = @_;
-    return read_window($node)->{ends}[0][2];
-}
+sub written_end($node) { return read_window($node)->{ends}[0][2] }
 
-sub crc32c {
-    my ($bytes) = @_;
+sub crc32c($bytes) {
     my $crc = 0xffffffff;
     for my $byte (unpack 'C*', $bytes) {
         $crc ^= $byte;

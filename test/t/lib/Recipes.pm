@@ -19,12 +19,10 @@ my ($node, $required, $database_sql, $tables_sql, $stand_in);
 # Starts the server. `@blocks` is SQL: one block makes a database, and the other makes its tables.
 # If a recipe's tools are missing and RANDFLAKE_DRIVERS is `word`, the recipe fails. Otherwise it is
 # skipped.
-sub start_recipes {
-    my ($word, @blocks) = @_;
+sub start_recipes($word, @blocks) {
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
     ($database_sql, $tables_sql) = @blocks;
-    $node = start_server('main',
-        settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
+    $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
         conf => "listen_addresses = '127.0.0.1'\n");
     return $node;
 }
@@ -43,8 +41,7 @@ sub without_library {
 }
 
 # Runs a program in a directory. Returns whether it succeeded, and its output and errors.
-sub output_of {
-    my ($directory, @command) = @_;
+sub output_of($directory, @command) {
     my $output = '';
     my $good =
       eval { IPC::Run::run(\@command, '<', '/dev/null', '>&', \$output, init => sub { chdir $directory or die $! }) };
@@ -52,9 +49,7 @@ sub output_of {
 }
 
 # Returns whether a program succeeds. The result shows whether the machine has a driver.
-sub succeeds {
-    return (output_of('.', @_))[0];
-}
+sub succeeds { return (output_of('.', @_))[0] }
 
 # These functions return only identifiers that are negative and that no double can represent.
 my $hard_identifiers = <<'SQL';
@@ -133,8 +128,7 @@ SQL
 # - `prepare` contains commands that run first, and `run` is the recipe's command.
 # - `also` maps the names of more files to their contents.
 # - `after` contains commands that run last, for example to make tables in a database named "again".
-sub recipe {
-    my (%recipe) = @_;
+sub recipe(%recipe) {
     my $name = $recipe{name};
     my $directory = PostgreSQL::Test::Utils::tempdir();
     my %files = (map({ $_ => block($_) } @{ $recipe{files} }), map({ $_ => slurp_file("$sources/test/recipes/$_") } @{ $recipe{programs} // [] }),
@@ -159,16 +153,14 @@ sub recipe {
     }
 }
 
-sub run_steps {
-    my ($name, $directory, @steps) = @_;
+sub run_steps($name, $directory, @steps) {
     for my $step (@steps) {
         my ($good, $output) = output_of($directory, @$step);
         ok($good, "$name: @$step") or diag($output);
     }
 }
 
-sub check_tables {
-    my ($database) = @_;
+sub check_tables($database) {
     is($node->safe_psql($database, $keys),
         'customer id bigint randflake_generate(), purchase id randflake randflake_next()',
         '  with both forms of a key');
@@ -176,11 +168,10 @@ sub check_tables {
         'customer_id bigint customer, purchase_id randflake purchase', '  and foreign keys of both');
 }
 
-sub run_recipe {
-    my ($recipe, $directory) = @_;
+sub run_recipe($recipe, $directory) {
     my $name = $recipe->{name};
     my ($find) = $database_sql =~ /^(ALTER DATABASE.*)/m;
-    $node->safe_psql('postgres', 'CREATE DATABASE shop');
+    $node->sql('CREATE DATABASE shop');
     $node->safe_psql('shop', $stand_in ? "SELECT randflake.randflake_configure(NULL, 0); $find" : $database_sql);
     $node->safe_psql('shop', $hard_identifiers) if !$stand_in;
     $node->safe_psql('shop', $tables_sql) if $recipe->{tables};
@@ -206,13 +197,13 @@ sub run_recipe {
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;
     }
     if ($recipe->{after}) {
-        $node->safe_psql('postgres', 'CREATE DATABASE again');
+        $node->sql('CREATE DATABASE again');
         $node->safe_psql('again', ($stand_in ? $find : $database_sql) =~ s/DATABASE shop/DATABASE again/r);
         run_steps($name, $directory, @{ $recipe->{after} });
         check_tables('again') if $node->safe_psql('again', q{SELECT to_regclass('bought')});
-        $node->safe_psql('postgres', 'DROP DATABASE again WITH (FORCE)');
+        $node->sql('DROP DATABASE again WITH (FORCE)');
     }
-    $node->safe_psql('postgres', 'DROP DATABASE shop WITH (FORCE)');
+    $node->sql('DROP DATABASE shop WITH (FORCE)');
 }
 
 1;
