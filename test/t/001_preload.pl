@@ -1,5 +1,4 @@
 # Checks what works in a server that lacks the preloaded library, a node id or a secret.
-
 use Docs;
 use Randflake;
 
@@ -99,6 +98,5 @@ SELECT l.module_name, l.version = e.default_version
 FROM pg_get_loaded_modules() l JOIN pg_available_extensions e ON e.name = l.module_name
 SQL
 }
-
 $node->stop;
 done_testing();

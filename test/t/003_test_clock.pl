@@ -1,6 +1,5 @@
 # Checks the clock that tests give to servers (lib/clock.c): no process reads a half-written time.
 # Other tests notice if a server's processes see different clocks, or if servers share a clock.
-
 use Randflake;
 
 my $node = new_server('main');
@@ -18,6 +17,5 @@ while ($session->{handle}->pumpable) {
 }
 my ($shown, $errors) = finish_session($session);
 is("$shown$errors", "@times", "$steps steps, and none by halves");
-
 $node->stop;
 done_testing();

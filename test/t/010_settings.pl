@@ -1,6 +1,5 @@
 # Checks that a server with invalid settings does not start, names the setting, and does not log the
 # secret. With valid settings, a server makes the identifiers of the reference implementation.
-
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 
@@ -174,5 +173,4 @@ $node->reload;
 $node->wait_for_log(qr/"randflake\.coordinator" (?:removed|changed)/, $position);
 unlike(slurp_file($node->logfile, $position), $warning, '  from leased to static: none');
 $node->stop;
-
 done_testing();

@@ -2,7 +2,6 @@
 # name, and secret files with each platform's owners and modes. If buildah is in PATH and may make
 # user namespaces, the test builds the image for Kubernetes operators. With PostgreSQL 18 or later,
 # the test starts a server with the files of this image.
-
 use Cwd qw(getcwd);
 use Docs;
 use Randflake;
@@ -122,6 +121,5 @@ SKIP: {
         $mounted->stop;
     }
 }
-
 every_block_was_used();
 done_testing();

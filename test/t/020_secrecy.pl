@@ -1,6 +1,5 @@
 # Checks that no role sees the secret in SHOW, in the views of settings, in errors, in the most
 # verbose log, or in process titles.
-
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 
@@ -75,8 +74,7 @@ for my $form ('setting', 'file') {
     my $secret = random_secret() =~ s/([a-f])/rand 2 < 1 ? uc $1 : $1/ger;
     my $other = random_secret();
 
-    my $set = sub {
-        my ($value) = @_;
+    my $set = sub ($value) {
         if ($form eq 'setting') {
             configure($node, node_id => 1, secret => $value);
             return;
@@ -141,5 +139,4 @@ for my $form ('setting', 'file') {
     no_secret_in($log, $secret, "$form: the log, first secret");
     no_secret_in($log, $other, "$form: the log, second secret");
 }
-
 done_testing();

@@ -1,5 +1,4 @@
 # Checks that a standby with its primary's configuration decodes identifiers, but issues none.
-
 use Randflake;
 
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
@@ -51,6 +50,5 @@ $standby->promote;
 is((finish_session($session))[1], '', 'promoted: a session that was refused goes on');
 $standby->sql(q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
 all_distinct($standby, 'SELECT id FROM made', 2001, 'promoted: generates, and nothing twice');
-
 $standby->stop;
 done_testing();

@@ -1,6 +1,5 @@
 # Stops the clock, so that calls wait. A wait may end only by randflake.max_wait, statement_timeout,
 # a cancellation, a termination, or an advance of the clock.
-
 use Randflake;
 use Time::HiRes qw(time);
 
@@ -126,6 +125,5 @@ like(slurp_file($node->logfile, $start_of_log),
 is(lines_after($second + 62, 'randflake_generate', 262144), 1, 'not again within a minute');
 is(lines_after($second + 63, 'randflake53_generate', 65536), 2, 'again after it, also for 53 bits');
 is(lines_after($second + 64, 'randflake_generate', 262144), 2, '  and one clock counts for both');
-
 $node->stop;
 done_testing();

@@ -1,6 +1,5 @@
 # Moves the clock forward and back, while the server runs and while it is stopped. Checks that no
 # identifier repeats, that each error names a remedy, and that the remedy helps.
-
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;

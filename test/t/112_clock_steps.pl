@@ -1,6 +1,5 @@
 # Sets the clock back. Checks that the server changes to node ids of a spare range and continues at
 # the clock's time, and that no identifier repeats.
-
 use Randflake;
 use RandflakeHistory;
 use RandflakeSecrets;
@@ -166,5 +165,4 @@ for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^nod
     }
     $node->stop;
 }
-
 done_testing();

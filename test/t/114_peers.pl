@@ -1,6 +1,5 @@
 # Sets the clock back between identifiers, by the steps of bench/peers.sh, and asks for more than a
 # unit of time holds. No identifier repeats. bench/peers.sh gets the results in RANDFLAKE_PEERS.
-
 use Randflake;
 
 my @cases = ([ '5 ms', 0.005 ], [ '2 s', 2 ], [ '1 h', 3600 ], [ 'over the limit', 0, 50000 ]);

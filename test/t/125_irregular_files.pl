@@ -2,7 +2,6 @@
 # must not block on this object, follow it or write to it. The server must report the object, and
 # must still be able to cancel sessions and to stop. Once the object is gone, the server must
 # continue by itself.
-
 use File::Copy qw(move);
 use IO::Socket::UNIX;
 use POSIX qw(mkfifo);

@@ -1,6 +1,5 @@
 # Starts servers whose state on disk is damaged, or was written by another server or under another
 # secret. Checks the log's messages, that the server holds off, and that it then continues.
-
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;

@@ -1,6 +1,5 @@
 # Checks that running servers with the same node ids and secret detect each other: on one machine,
 # after a promotion, and through a common coordinator. All these servers must keep generating.
-
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 

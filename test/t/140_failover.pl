@@ -1,7 +1,6 @@
 # Promotes servers, switches over, recovers to a point in time, and runs pg_rewind. All servers have
 # the same node ids. Checks that the new primary holds off, warns, and repeats no identifier of
 # another server, even if that identifier never reached the new primary.
-
 use Docs;
 use Randflake;
 use RandflakeHistory;

@@ -1,7 +1,6 @@
 # Makes Snowflake identifiers under leased node ids. Checks that randflake and Snowflake identifiers
 # get new node ids after a new lease, and that the server gives back no second that has an
 # identifier.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep);
@@ -25,6 +24,5 @@ for my $round (1 .. 3) {
 
 end_load($fleet, $_) for @holders;
 all_is_well($fleet, $coordinator, 'fleet');
-
 $_->stop for @holders, $coordinator;
 done_testing();

@@ -1,7 +1,6 @@
 # Two hosts in "randflake.coordinator", of which one is a standby that answers. Servers must find
 # the primary in either order, after a switchover and after the switch back, also if the connection
 # string sets target_session_attrs so that libpq accepts a standby.
-
 use Randflake;
 use RandflakeLease;
 

@@ -1,6 +1,5 @@
 # Sets rows and sequences of a coordinator back in every way of a restore, and starts it after it
 # was failed back, reset or killed. It must grant nothing until all leases that it lacks have ended.
-
 use Docs;
 use Randflake;
 use RandflakeHistory qw(crash_backend);

@@ -8,7 +8,6 @@
 # every 10 ms, and the test prints the longest time without an identifier.
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
-
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;

@@ -3,7 +3,6 @@
 # lib/snapshot.c makes a copy look like a snapshot of the block device. Where the user may make user
 # namespaces, the test also runs servers on overlays. scripts/snapshot_test.sh, as root, runs
 # servers on real snapshots of ext4, xfs and btrfs.
-
 use Randflake;
 use RandflakeHandover;
 use RandflakeLease;

@@ -1,6 +1,5 @@
 # Moves the clock of the coordinator or of a holder by an hour, or to a time out of range. Checks
 # which servers generate under these clocks, and that identifiers stay unique.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);

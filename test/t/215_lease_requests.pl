@@ -1,5 +1,4 @@
 # Checks a server whose requests to its coordinator fail. Only a clear answer counts as a grant.
-
 use Randflake;
 use RandflakeImpostor;
 use RandflakeHandover qw(run_marker_path);
@@ -260,7 +259,6 @@ configure_holder(node_count => 100);
 $coordinator->sql('SELECT randflake_lease_configure(0, 99)');
 $holder->start;
 told('could not lease node ids: the pool has fewer than 100 node ids', 'pool too small');
-
 $holder->stop;
 $coordinator->stop;
 done_testing();

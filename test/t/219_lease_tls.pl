@@ -1,6 +1,5 @@
 # Runs a coordinator over TLS as documented. Checks that a server with sslmode=verify-full sends
 # requests and the password to this coordinator only.
-
 use IO::Socket::INET;
 use POSIX ();
 use Randflake;
@@ -54,8 +53,7 @@ let_lease($coordinator, 'leaseholder');
 my $passfile = "$directory/passfile";
 append_to_file($passfile, "*:*:*:*:$password\n");
 chmod 0600, $passfile;
-my $over_tls = sub {
-    my ($port, $sslmode) = @_;
+my $over_tls = sub ($port, $sslmode) {
     return "host=localhost hostaddr=127.0.0.1 port=$port dbname=postgres user=server1 passfile=$passfile"
       . " sslmode=$sslmode sslrootcert=$directory/ours.crt";
 };
@@ -118,6 +116,5 @@ wait_until { slurp_file("$directory/sent") =~ /\Q$password\E/ };
 like(slurp_file("$directory/sent"), qr/\Q$password\E/, 'without verify-full it gets the password');
 kill 'KILL', $impostor;
 waitpid $impostor, 0;
-
 $_->stop for $holder, $coordinator;
 done_testing();

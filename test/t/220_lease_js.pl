@@ -2,7 +2,6 @@
 # JavaScript program that uses the npm package randflake make identifiers for one table, and decode
 # each other's identifiers. The test skips the program if test/js lacks node-postgres, which "npm
 # ci" installs. If the package randflake is missing, test/js/randflake.mjs replaces it.
-
 use Cwd qw(getcwd);
 use Docs;
 use File::Basename qw(basename);
@@ -135,7 +134,6 @@ SQL
             q{SELECT state, ends_at <= clock_timestamp() + interval '1 s' FROM randflake_leases WHERE holder = 'program'}),
         'released|t', 'the program gives its lease back, with what it used, by a clock that stepped back');
 }
-
 $_->stop for $server, $coordinator;
 every_block_was_used();
 done_testing();

@@ -1,6 +1,5 @@
 # Replaces coordinators while clients keep all servers busy. Checks that no client receives an
 # identifier twice. RANDFLAKE_ROUNDS sets the number of rounds (default: 1).
-
 use Docs;
 use Randflake;
 use RandflakeLease;
@@ -124,6 +123,5 @@ for my $round (1 .. $rounds) {
     $_->stop for $lost, $newcomer;
     all_is_well($fleet, $coordinator, "round $round, restored in place", leased => 0);
 }
-
 every_block_was_used();
 done_testing();

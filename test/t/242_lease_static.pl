@@ -2,7 +2,6 @@
 # ids, but the lease ends before the seconds that the server has used. Checks that the server gives
 # this lease back, reports it as used, and leases other node ids. The simulation of a fleet tests
 # other changes between static and leased node ids.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep);

@@ -3,7 +3,6 @@
 #
 # RANDFLAKE_DATABASES sets the number of databases that the server searches (default: the usual
 # three). The test prints how long the search takes after a start and after a promotion.
-
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 use RandflakeLease;

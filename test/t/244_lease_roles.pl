@@ -1,5 +1,4 @@
 # Checks that a leasing role cannot affect other roles' leases or exceed its own limits.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
@@ -55,8 +54,7 @@ is($coordinator->sql("SELECT released_at IS NULL FROM randflake_lease WHERE leas
 
 $coordinator->sql('SELECT randflake_lease_configure(max_nodes_per_role => 2)');
 my $fingerprint = $coordinator->sql('SELECT secrets FROM randflake_pool');
-my $acquire = sub {
-    my ($role, $nodes) = @_;
+my $acquire = sub ($role, $nodes) {
     return error_of($coordinator,
         "SELECT randflake_lease_acquire('x', gen_random_uuid(), $nodes, 4, '$fingerprint')", user => $role);
 };

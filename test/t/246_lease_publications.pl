@@ -1,7 +1,6 @@
 # Publishes a database with a coordinator: all of its tables, and with the publication that
 # docs/staging.md shows. Both servers are coordinators, and neither may stop, or get rows of
 # the other server.
-
 use Docs;
 use Randflake;
 

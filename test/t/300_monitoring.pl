@@ -1,6 +1,5 @@
 # Runs every query of docs/monitoring/ as a monitoring role and checks its columns. Rules and the
 # dashboard may use only existing metrics. Runs promtool and postgres_exporter if PATH has them.
-
 use HTTP::Tiny;
 use JSON::PP ();
 use Randflake;
@@ -225,6 +224,5 @@ SKIP: {
           or diag($complaints);
     }
 }
-
 $node->stop;
 done_testing();

@@ -1,5 +1,4 @@
 # Runs the blocks of docs/sharding.md on the servers that the page names, and checks its claims.
-
 use Docs;
 use Randflake;
 
@@ -159,15 +158,12 @@ my @writers = map {
 } @nodes[ 0, 1 ];
 ok($_->finish, 'a writer writes') for @writers;
 $nodes[2]->sql('INSERT INTO note (body) VALUES (1), (2)');
-for my $writer (0, 1) {
-    $nodes[2]->wait_for_subscription_sync($nodes[$writer], "notes_$writer");
-}
+$nodes[2]->wait_for_subscription_sync($nodes[$_], "notes_$_") for 0, 1;
 all_distinct($nodes[2], 'SELECT id FROM note', 2002, 'the reader has the rows of both, and its own');
 is(fields_of($nodes[2], 'SELECT id FROM note')->{nodes}, '0 1 2', '  made by all three');
 is( $nodes[2]->sql(q{SELECT sum(value::bigint) FROM pg_stat_subscription_stats stats,
                  jsonb_each_text(to_jsonb(stats)) WHERE key LIKE '%error_count'}),
     0, '  without a conflict');
-
 $_->stop for @nodes;
 every_block_was_used();
 done_testing();

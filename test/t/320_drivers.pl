@@ -1,5 +1,4 @@
 # Runs the recipes of docs/drivers*.md against a server. scripts/test_tools.sh installs the drivers.
-
 use Docs;
 use Randflake;
 use Recipes;
@@ -371,9 +370,8 @@ $node->safe_psql('shop', block('tables'));
 is(() = $node->safe_psql('shop', block('batch.sql')) =~ /^\S+$/mg, 2000, 'batches of both forms');
 is($node->safe_psql('shop', "INSERT INTO purchase VALUES ('0000000000001', 'pen') RETURNING id = 1::randflake"), 't',
     'a fixed key is a text form, or a number that is cast');
-for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1') {
-    isnt($node->psql('shop', $statement), 0, "  and not so: $statement");
-}
+isnt($node->psql('shop', $_), 0, "  and not so: $_")
+  for "INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1';
 $node->sql('DROP DATABASE shop');
 
 # --- PostgREST's statements ------------------------------------------------------------------
@@ -427,6 +425,5 @@ const [purchase] = (await db.query("INSERT INTO purchase (item) VALUES ('pen') R
 assert.match(purchase.id, /^[0-9a-v]{13}$/);
 await db.query('TABLE public.bought');
 JS
-
 every_block_was_used();
 done_testing();

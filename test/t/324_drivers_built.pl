@@ -1,6 +1,5 @@
 # Runs the recipes of docs/drivers-java-go.md with compiled drivers. This takes a minute, so the
 # test runs only in scripts/test.sh drivers.
-
 use Docs;
 use Randflake;
 use Recipes;
@@ -19,7 +18,6 @@ recipe(name => 'pgx', files => ['pgx.go'], programs => ['pgx_program.go'], table
     environment => {
         GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off',
         GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pgx.go', 'pgx_program.go' ]);
-
 $node->stop;
 every_block_was_used();
 done_testing();

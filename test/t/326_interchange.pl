@@ -40,5 +40,4 @@ for my $tool (sort keys %here) {
     is($here{$tool}[4], 'exact', "$tool: text with a prefix") if $tool !~ /datamash/;
     is("@{ $here{$tool} }", "@{ $page{$tool} }", "$tool: as on the page") if $here{$tool}[0] eq $page{$tool}[0];
 }
-
 done_testing();

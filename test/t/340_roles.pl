@@ -1,5 +1,4 @@
 # Checks which functions each role may call, and what each recipe of docs/security.md permits.
-
 use Docs;
 use Randflake;
 use RandflakeSecrets;
@@ -156,7 +155,6 @@ for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_genera
 is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '', '  and given to those who insert');
 is(as_role('partner', q{INSERT INTO document (title) VALUES ('Private: more')}), '42501',
     '  whose rights the default runs with');
-
 $node->stop;
 every_block_was_used();
 done_testing();

@@ -1,5 +1,4 @@
 # Attacks as each person in the tables of docs/security.md, to check the column "does not learn".
-
 use Docs;
 use File::Find ();
 use IO::Socket::UNIX ();
@@ -119,9 +118,8 @@ $node->sql('SELECT count(*) FROM randflake_generate(50000); SELECT randflake_gen
 is($stranger->query_safe($look), $seen, 'the same as before others made many');
 is($stranger->query_safe($count_of_own), $own + 1, '  also in the numbers of Snowflake');
 $stranger->quit;
-for my $view (qw(randflake_status randflake_slots pg_shmem_allocations pg_backend_memory_contexts)) {
-    error_is($node, "TABLE $view", '42501', {}, "  and not from $view", user => 'stranger');
-}
+error_is($node, "TABLE $_", '42501', {}, "  and not from $_", user => 'stranger')
+  for qw(randflake_status randflake_slots pg_shmem_allocations pg_backend_memory_contexts);
 finds_no_secret('stranger');
 
 # --- with grants -------------------------------------------------------------------------------
@@ -134,9 +132,8 @@ finds_no_secret('encoder', q{SELECT randflake_encode('2024-10-27 03:33:20+00', 0
 attempts_of('SQL, as a member of `pg_monitor`');
 finds_no_secret('monitor');
 is($node->sql('SHOW randflake.secret_file', user => 'monitor'), $secret_file, '  knows where it is');
-for my $call ("randflake_decode($id)", "randflake_generated_at($id)", q{randflake_encode('2030-01-01', 0, 0)}) {
-    error_is($node, "SELECT $call", '42501', {}, "  inside an identifier: $call", user => 'monitor');
-}
+error_is($node, "SELECT $_", '42501', {}, "  inside an identifier: $_", user => 'monitor')
+  for "randflake_decode($id)", "randflake_generated_at($id)", q{randflake_encode('2030-01-01', 0, 0)};
 
 # --- who has files -----------------------------------------------------------------------------
 attempts_of('a dump made by `pg_dump`, a subscription, change capture');
@@ -315,13 +312,11 @@ sub answer_to($role, @messages) {
     return $error =~ s/\0M/ /r;
 }
 my $type_oid = $node->sql(q{SELECT 'randflake'::regtype::oid});
-my $parameter = sub {
-    my ($form, $bytes) = @_;
+my $parameter = sub ($form, $bytes) {
     return ([ P => "\0SELECT \$1\0" . pack('n N', 1, $type_oid) ],
         [ B => "\0\0" . pack('n n n N/a* n', 1, $form, 1, $bytes, 0) ], [ E => "\0\0\0\0\0" ]);
 };
-my $call = sub {
-    my ($function, @arguments) = @_;
+my $call = sub ($function, @arguments) {
     return [ F => pack('N n n', $node->sql("SELECT '$function'::regprocedure::oid"), 0, scalar @arguments) . pack('(N/a*)*', @arguments) . pack('n', 0) ];
 };
 my %ways = (
@@ -369,6 +364,5 @@ SELECT count(*) FROM inbox AS a JOIN inbox AS b ON a.made = b.made;
 SELECT id::text FROM written;
 SQL
 is("$out$errors", "3|3|3|3|3\n3\n$text", 'without USAGE, values are made anew, compared and shown');
-
 $node->stop;
 done_testing();

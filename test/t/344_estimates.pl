@@ -1,5 +1,4 @@
 # Checks that the planner's estimates for the type equal those for bigints in the same order.
-
 use Randflake;
 
 my $node = start_server('main', extensions => ['randflake_type'],
@@ -72,6 +71,5 @@ estimates_are_the_same('  also soon after inserts', 0, @log, 'SELECT FROM log WH
 $node->sql('SELECT fill(7 * 3600, 4000)');
 estimates_are_the_same('  and long after', 0,
     map { "SELECT FROM log WHERE $_" } @conditions, 'id >= 07:30:00', 'id < 07:00:00', 'id > 07:59:59');
-
 $node->stop;
 done_testing();

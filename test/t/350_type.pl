@@ -1,5 +1,4 @@
 # Checks which slot the type's values come from, and that no other call gets the same numbers.
-
 use Randflake;
 
 my $per_node = 131072;
@@ -113,6 +112,5 @@ $node->restart;
 error_is($node, 'SELECT randflake_next()', '55000',
     { message => qr/no node id is configured/, hint => qr/randflake\.node_id/ }, 'without a node id no value is made');
 is($node->sql('SELECT count(id::text::randflake) FROM made'), 480000, '  but values are shown and read');
-
 $node->stop;
 done_testing();

@@ -1,6 +1,5 @@
 # Checks that a server with another secret refuses to read values of type randflake, because it
 # would sort them wrongly. Tests restores, restarts, and databases that are not bound to a secret.
-
 use Randflake;
 
 my $secret = random_secret();
@@ -28,9 +27,8 @@ UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY 
 SQL
 my $expected = $node->sql($content);
 
-for my $options ([ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ]) {
-    $node->command_ok([ 'pg_dump', @$options, '-d', $node->connstr('postgres') ], "pg_dump @$options");
-}
+$node->command_ok([ 'pg_dump', @$_, '-d', $node->connstr('postgres') ], "pg_dump @$_")
+  for [ '-f', "$dumps/plain.sql" ], [ '-f', "$dumps/custom", '-Fc' ];
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
@@ -236,6 +234,5 @@ my ($bound) = $node->safe_psql('early', 'DELETE FROM randflake_key; SELECT randf
 isnt($bound, $fingerprint, 'a database is bound to another secret');
 is($node->safe_psql('early', 'TABLE randflake_key UNION ALL TABLE randflake_key_check'), "$bound\n$bound",
     '  and dumps it');
-
 $node->stop;
 done_testing();

@@ -1,7 +1,6 @@
 # Checks that a database stays bound to the secrets of its values, whatever the clock shows.
 # Withdraws a secret that began too early. Tries values without an entry in randflake_key, invented
 # identifiers, parallel operations, and servers whose secrets differ from the database's secrets.
-
 use Docs;
 use Randflake;
 use RandflakeSecrets;

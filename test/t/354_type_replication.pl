@@ -1,5 +1,4 @@
 # Checks that a physical standby and logical subscribers show the same values as the primary.
-
 use Randflake;
 
 my $secret = random_secret();
@@ -156,6 +155,5 @@ configure($node, node_id => 100, secret => $secret, max_wait => '1h');
 $node->restart;
 $publisher->wait_for_catchup('in_text');
 is($node->sql($content), $publisher->sql($content), '  and goes on with the right one');
-
 $_->stop for values %subscriber, $publisher;
 done_testing();

@@ -1,7 +1,6 @@
 # Replicates the type's values logically in both directions, as text and in binary, while the secret
 # changes. Some replication slots begin before the new secret's first value, others after it. A
 # server without the new secret still reads all values of the old secret.
-
 use Randflake;
 use RandflakeSecrets;
 use Time::HiRes qw(time);
@@ -101,9 +100,7 @@ SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-for my $name (@names) {
-    $node{$name}->sql("INSERT INTO ${name}_later (n) VALUES (2)");
-}
+$node{$_}->sql("INSERT INTO ${_}_later (n) VALUES (2)") for @names;
 for my $name (@names) {
     subscribe($name, 'later', 'false');
     follows($name, 'later', "$name: a copy of both sides of the time");
@@ -129,6 +126,5 @@ $node->stop;
 write_secrets($node, $secrets[0], $from => $secrets[1]);
 start_under_clock($node);
 is(decoded('one', 'lacking'), 't|t', '  and the secret frees the slot');
-
 $_->stop for values %node;
 done_testing();

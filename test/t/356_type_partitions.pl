@@ -1,6 +1,5 @@
 # Partitions a table by a primary key of type randflake, with the statements of docs/type.md. Checks
 # dumps, restores, detached partitions, and pruning at plan time and at run time.
-
 use Docs;
 use Randflake;
 
@@ -106,7 +105,6 @@ $sql->(block('drop'));
 is($sql->('SELECT count(*) FROM event'), $rows, '  and dropped, and the others stay');
 $sql->(block('make'));
 is($sql->($partitions), join(' ', map { "event_2026_0$_" } 2 .. 6), 'time goes on');
-
 $node->stop;
 every_block_was_used();
 done_testing();

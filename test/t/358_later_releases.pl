@@ -1,7 +1,6 @@
 # Runs the statements of the pages that need a later PostgreSQL: keys and foreign keys WITHOUT
 # OVERLAPS of the type (18), and the text form by encode and decode (19). Before 19, functions with
 # the definition of RFC 4648 replace both, so that each release checks the arithmetic.
-
 use Docs;
 use Randflake;
 

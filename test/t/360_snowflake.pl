@@ -1,5 +1,4 @@
 # Tests snowflake_generate() and its settings.
-
 use Randflake;
 use Time::HiRes qw(time);
 

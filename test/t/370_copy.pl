@@ -1,6 +1,5 @@
 # Runs COPY FROM into tables whose defaults make identifiers. COPY must insert many rows at once, as
 # it does for bigserial. Only COPY may use the "_in_copy" variants of the functions.
-
 use Randflake;
 
 my $node = start_server('main', extensions => ['randflake_type'],
@@ -278,7 +277,6 @@ for my $column (0 .. $#forms) {
             "SELECT count(DISTINCT initial_$column\::text), count(DISTINCT applied_$column\::text) FROM other"),
         '1000|1000', '  and in columns that its triggers add');
 }
-
 $subscriber->stop;
 $node->stop;
 done_testing();

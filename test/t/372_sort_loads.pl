@@ -3,7 +3,6 @@
 # sessions, and that no identifier repeats after a crash, a cancel or a change of the secret.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds of crashes (6 make about 10 million identifiers).
-
 use Randflake;
 use RandflakeHistory;
 use RandflakeSecrets;
@@ -273,5 +272,4 @@ SELECT count(*), count(DISTINCT (generated_at, node_id, sequence)) FILTER (WHERE
 FROM unnest('{$ids}'::bigint[]) AS id, randflake_decode(id), extract(epoch FROM generated_at) AS second
 SQL
 $node->stop;
-
 done_testing();

@@ -2,7 +2,6 @@
 # identifier repeats, and that both servers decode all identifiers. Then checks the type: old values
 # stay the same, the database gets the new secret's entry by itself, and a restore needs both
 # secrets.
-
 use Docs;
 use Randflake;
 use RandflakeSecrets;

@@ -1,6 +1,5 @@
 # Checks which secret files are valid, and when a server accepts a further secret. After a refusal
 # the server keeps its secrets, and no message reveals a secret.
-
 use Randflake;
 use RandflakeHistory;
 use RandflakeSecrets;

@@ -2,7 +2,6 @@
 # reports the missing secret, the server refuses to decode identifiers that this secret may have
 # made, because the result would be wrong. This refusal ends only when the operator adds the missing
 # secret. A crash, a restart, static node ids or a restored base backup must not end it.
-
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 use RandflakeLease;

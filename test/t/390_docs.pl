@@ -1,7 +1,6 @@
 # Checks that the documentation works. Every SQL block of README.md and docs/*.md runs as printed,
 # in order, unless the page marks it otherwise (see lib/Docs.pm). Links have targets, and every
 # file, SQL object, setting, metric and message that a page mentions exists.
-
 use Docs;
 use Encode qw(decode encode);
 use File::Basename;
@@ -147,5 +146,4 @@ for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md')
     my @here = grep { !$_->{test} && !$_->{not_run} } @sql;
     run_blocks($file, @here) if @here;
 }
-
 done_testing();

@@ -1,6 +1,5 @@
 # Dumps a database that makes identifiers and coordinates leases, and restores it to the same server
 # and to another server. Identifiers, privileges, leases and the bounds of the pool stay the same.
-
 use Randflake;
 use RandflakeCatalog;
 
@@ -147,5 +146,4 @@ for my $case (
             q{SELECT string_agg(extname, ' ' ORDER BY extname) FROM pg_extension WHERE extname <> 'plpgsql'}),
         join(' ', sort split / /, $extensions), '  of the same extensions');
 }
-
 done_testing();

@@ -1,6 +1,5 @@
 # Dumps and restores a database as its ordinary owner, and dumps it as roles that may read tables.
 # If the server has another secret, a restore fails and leaves no readable value of the type.
-
 use Randflake;
 
 my $dumps = PostgreSQL::Test::Utils::tempdir();
@@ -151,5 +150,4 @@ for my $sql ('SELECT randflake_next()', q{INSERT INTO randflake_key_check VALUES
     like($error->{detail}, qr/key fingerprint .*\.\.\./, '  an error names some of them');
     cmp_ok(length $error->{text}, '<', 2000, '  and is short');
 }
-
 done_testing();

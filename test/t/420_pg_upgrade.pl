@@ -3,7 +3,6 @@
 # type must work while the database still lacks its fingerprint. RANDFLAKE_OLD_INSTALL names the
 # installation directory of an older PostgreSQL with the extension. Without it, both servers have
 # the same version.
-
 use Randflake;
 use RandflakeCatalog;
 use RandflakeWindowFile;
@@ -120,5 +119,4 @@ SQL
 $new->safe_psql('fresh', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 same_definitions(definitions_of($new, 'postgres'), definitions_of($new, 'fresh'),
         'every object is as in a fresh installation');
-
 done_testing();

@@ -1,6 +1,5 @@
 # Compares results and errors of the managed script with those of the library. Moves tables from the
 # script to the library and back. Checks that roles without grants cannot decode identifiers.
-
 use JSON::PP;
 use Randflake;
 use RandflakeManaged;
@@ -217,9 +216,8 @@ for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.
 }
 my $error = error_of($managed, 'SELECT randflake.randflake_generate(); SELECT lastval()', database => 'app', user => 'mallory');
 is($error->{sqlstate}, '42501', 'lastval() after a call does not show the number');
-for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake_generated_at(1)', "randflake_mask(1, 'a')", "randflake_unmask(1, 'a')", 'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)', "randflake_configure('" . ('0' x 32) . "', 1)", 'randflake_open()', 'randflake_status()', 'randflake_refusal()') {
-    is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
-}
+is(error_of($managed, "SELECT randflake.$_", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $_")
+  for 'randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake_generated_at(1)', "randflake_mask(1, 'a')", "randflake_unmask(1, 'a')", 'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)', "randflake_configure('" . ('0' x 32) . "', 1)", 'randflake_open()', 'randflake_status()', 'randflake_refusal()';
 
 as_owner($managed, 'DROP SCHEMA randflake CASCADE');
 my $log = -s $managed->logfile;
@@ -260,5 +258,4 @@ my $end = $library->safe_psql('app', 'SELECT window_end FROM randflake.randflake
 $library->stop;
 is(as_owner($managed, "SELECT randflake.randflake_configure(NULL, 4); SELECT randflake.randflake_generated_at(randflake.randflake_generate()) > '$end'") =~ s/\n//r,
     't', '  and back');
-
 done_testing();

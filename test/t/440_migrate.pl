@@ -1,7 +1,6 @@
 # Moves a schema that has every kind of dependent object. Moves it to each type of key, in one
 # transaction and in online steps while programs write. All rows and objects except the keys must
 # stay the same. The test kills each step once, and undoes moves after various steps.
-
 use feature 'state';
 use Docs;
 use JSON::PP qw(decode_json);
@@ -237,9 +236,7 @@ is_deeply(planned('blocker'), [ 'by_day.hub_id', 'by_event on by_event', 'by_id.
 is_deeply(planned('look'), [ 'column wheel.hub_id', 'column wheel.thing_id', 'function find_hub(integer)' ], '  and possible problems');
 error_is($node, "SELECT $tool.transaction('\"od''d \"\"x\"\"\".spoke')", '55000', { message => qr/cannot be moved yet/, detail => qr/is the partition key/ },
     '  a group with blockers is refused', database => 'plan');
-for my $entry (grep { $_->{what} eq 'blocker' && $_->{remedy} =~ /^ALTER/ } @plan) {
-    run('plan', $entry->{remedy} =~ s/--.*//sr);
-}
+run('plan', $_->{remedy} =~ s/--.*//sr) for grep { $_->{what} eq 'blocker' && $_->{remedy} =~ /^ALTER/ } @plan;
 sql('plan', 'DROP TABLE of_rows');
 @plan = grep { $_->{object} =~ /hub|spoke|wheel|by_/ } rows_of('plan', "SELECT * FROM $tool.plan()");
 is_deeply([ grep { !/by_/ } @{ planned('blocker') } ], [ 'spoke.hub_id', 'wheel_id_excl on wheel' ], '  their SQL removes them')
@@ -595,7 +592,6 @@ $node->safe_psql($db, block('start'));
 shell('run');
 shell('clean_up');
 check_shop('all steps');
-
 $node->stop;
 every_block_was_used();
 done_testing();

@@ -3,7 +3,6 @@
 # that this code never runs as another role, and that a move drops only its own objects. After each
 # statement of a move, programs swap the keys of pairs of rows. Joins must return the same rows as
 # in a copy that has not moved.
-
 use Randflake;
 
 $RandflakeSessions::keep = 1;
@@ -348,6 +347,5 @@ for my $direction ('there', 'and back') {
     }
 }
 is(sql("SELECT state FROM $tool.move"), 'undone', 'there and back');
-
 $node->stop;
 done_testing();

@@ -1,6 +1,5 @@
 # Checks that the migration's plan finds every column that may refer to a key, and every object that
 # stops a move. A blocker stops the move until its printed statement has run.
-
 use JSON::PP qw(decode_json);
 use Randflake;
 
@@ -146,6 +145,5 @@ for my $way ("start('t')", 'undo(1)') {
     is($node->psql('postgres', "SELECT $tool.todo(1) \\gexec", on_error_stop => 1), 0, "  $way");
     is($node->sql($told), $before, '  keeps it');
 }
-
 $node->stop;
 done_testing();

@@ -1,6 +1,5 @@
 # Moves tables beside real publications and subscriptions. A subscriber keeps what its publisher
 # sends, and the state of a move never reaches a subscriber.
-
 use Randflake;
 
 $RandflakeSessions::keep = 1;
@@ -11,9 +10,8 @@ my ($publisher, $subscriber) = map {
         extensions => [], init => [ allows_streaming => 'logical' ], conf => "deadlock_timeout = 1min\n")
 } qw(publisher subscriber);
 my $tables = 'CREATE TABLE item (id serial PRIMARY KEY, n integer); CREATE TABLE note (id integer PRIMARY KEY);';
-for my $node ($publisher, $subscriber) {
-    $node->sql("CREATE SCHEMA randflake; CREATE EXTENSION randflake SCHEMA randflake; $tables CREATE TABLE own (id serial PRIMARY KEY)");
-}
+$_->sql("CREATE SCHEMA randflake; CREATE EXTENSION randflake SCHEMA randflake; $tables CREATE TABLE own (id serial PRIMARY KEY)")
+  for $publisher, $subscriber;
 my $connection = $publisher->connstr('postgres') =~ s{'}{''}gr;
 
 sub blockers($node, $group) {
@@ -77,5 +75,4 @@ moved($subscriber);
 arrives(5, 'when that is undone');
 $subscriber->sql('DROP SUBSCRIPTION feed');
 is(blockers($subscriber, 'item'), '', 'without the subscription nothing blocks');
-
 done_testing();

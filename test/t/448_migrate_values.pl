@@ -1,6 +1,5 @@
 # Checks that a move never takes a number for an identifier, nor an identifier for a number of a
 # sequence, whatever fills a key; and what a move does to triggers' functions and to defaults.
-
 use JSON::PP qw(decode_json);
 use Randflake;
 
@@ -218,6 +217,5 @@ is(sql('INSERT INTO invoice DEFAULT VALUES RETURNING id = currval(\'invoice_id_s
 sql('DELETE FROM g.house; DELETE FROM g.town WHERE id = 0');
 like(run("SELECT $tool.transaction('g.house')"), qr/the default of column town_id of table g\.house, 0, is no key/, 'a default that is no key is an error');
 is(sql("SELECT count(*) FROM $tool.plan() WHERE object = 'g.house.town_id' AND what = 'moves'"), 1, '  and changes nothing');
-
 $node->stop;
 done_testing();

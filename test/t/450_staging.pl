@@ -1,5 +1,4 @@
 # Follows docs/staging.md: makes a staging copy, changes key types, and removes the extensions.
-
 use Docs;
 use Randflake;
 use RandflakeInstallation;

@@ -20,8 +20,7 @@ use Time::HiRes qw(sleep time);
 {
     # Perl's rmtree takes four times as long as rm.
     no warnings 'redefine';
-    *PostgreSQL::Test::Cluster::clean_node = sub {
-        my ($node) = @_;
+    *PostgreSQL::Test::Cluster::clean_node = sub ($node) {
         system('rm', '-rf', $node->basedir) if !defined $node->{_pid};
     };
 

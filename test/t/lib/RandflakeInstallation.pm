@@ -25,9 +25,7 @@ sub link_all($from, $to, @except) {
 # extensions, in which the test may add and replace files.
 sub private_installation {
     my %directory;
-    for my $kind (qw(bindir sharedir pkglibdir)) {
-        chomp($directory{$kind} = (run_command([ 'pg_config', "--$kind" ]))[0]);
-    }
+    chomp($directory{$_} = (run_command([ 'pg_config', "--$_" ]))[0]) for qw(bindir sharedir pkglibdir);
     # The directories keep their places relative to each other.
     my $prefix = $directory{bindir};
     for my $other (values %directory) {
