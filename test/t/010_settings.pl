@@ -126,8 +126,7 @@ sub reloads($settings, $problem, $warnings, $name) {
     # Every reload changes this setting. Its new value shows that the postmaster has reloaded.
     $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
     $node->reload;
-    $node->poll_query_until('postgres', "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
-      or give_up('the reload did not come');
+    await($node, "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'", 'the reload did not come');
     is(status_of($node, 'problem'), $problem, "$name: problem");
     my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;
     is(scalar @logged, $warnings, "$name: warnings");

@@ -16,7 +16,7 @@ sub secret_of($owner, $group, $mode) {
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
     # In a Kubernetes volume, a file is a link through `..data`, which is a link to a directory.
-    my $volume = PostgreSQL::Test::Utils::tempdir();
+    my $volume = tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");
     chmod oct $mode, "$volume/..2026/secret";
@@ -76,7 +76,7 @@ SKIP: {
     is_deeply([ grep { -f "$tree/$_" } @files ], [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
         '  the library, and what is installed of the extensions');
 
-    my $out = PostgreSQL::Test::Utils::tempdir();
+    my $out = tempdir();
     my @commands = block('dockerfile') =~ /^RUN (make .+)$/mg;
     is(scalar @commands, 2, 'the Dockerfile builds and installs');
     for (@commands) {
@@ -87,7 +87,7 @@ SKIP: {
     ok(-f "$out$_", "  $_ is in /out") for map { "$installed/extension/$_" } @extensions;
 
     SKIP: {
-        my $home = PostgreSQL::Test::Utils::tempdir();
+        my $home = tempdir();
         local @ENV{qw(HOME TMPDIR XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, $home, 'vfs', 'chroot');
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
         skip 'the system allows no user namespaces, which buildah needs', 3

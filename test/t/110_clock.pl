@@ -21,9 +21,7 @@ sub restart_off_by($offset, %settings) {
     start_under_clock($node);
 }
 
-sub server_second {
-    return $node->sql("SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
-}
+sub server_second { return $node->sql("SELECT floor(extract(epoch FROM clock_timestamp())) - $first") }
 
 sub generates($test_name, $count = 1000) {
     my $now = server_second();
@@ -161,7 +159,7 @@ generates('copied state, forward 10 years and back');
 
 # If the clock was ahead at the start and was set back, the hold-off begins at the present time.
 $node->stop;
-PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
+system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);
 clock_offset($node, 0);
 $era = generates('first use, started 10 years ahead');

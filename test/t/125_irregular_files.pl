@@ -34,7 +34,7 @@ my %make = (
     'a directory' => sub { mkdir $_[0] },
     'a socket' => sub {
         # The system limits a socket's path to 107 bytes.
-        my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
+        my $short = tempdir_short() . '/s';
         IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
     },
     # Uses device 0/0, because only root may make other devices.

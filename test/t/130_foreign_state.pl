@@ -130,7 +130,7 @@ holds_off($node, 'no window file', damaged('the file is missing beside its ident
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 holds_off($node, 'no identity file', $copied);
 
-PostgreSQL::Test::Utils::system_or_bail('cp', '-p', "$directory/identity", "$directory/copy");
+system_or_bail('cp', '-p', "$directory/identity", "$directory/copy");
 rename "$directory/copy", "$directory/identity" or die "could not rename the identity file: $!";
 my $window = read_window($node);
 my $end = int(time) - $epoch + 5;
@@ -138,8 +138,8 @@ $window->{ends}[0][2] = $end;
 write_window($node, $window);
 holds_off($node, 'a copy of the identity file, and an end ahead', $copied, $end);
 
-PostgreSQL::Test::Utils::system_or_bail('mv', $directory, "$directory.was");
-PostgreSQL::Test::Utils::system_or_bail('cp', '-Rp', "$directory.was", $directory);
+system_or_bail('mv', $directory, "$directory.was");
+system_or_bail('cp', '-Rp', "$directory.was", $directory);
 holds_off($node, 'a copy of the directory', $copied);
 
 $window = read_window($node);

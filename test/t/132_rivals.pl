@@ -52,7 +52,7 @@ $two->stop;
 
 # --- a machine that hides them -------------------------------------------------------------------
 # Servers that cannot claim their node ids generate, and say that they find no other server.
-my $fault = PostgreSQL::Test::Utils::tempdir() . '/fault';
+my $fault = tempdir() . '/fault';
 for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
     map { [ $_->[0], qq{Could not open shared memory object "\\S+": $_->[1]\\.} ] }
     [ 28, 'No space left on device' ], [ 30, 'Read-only file system' ], [ 13, 'Permission denied' ]) {
@@ -207,7 +207,7 @@ sub announces($node, $problem, $test_name) {
     my $before = $coordinator->sql('SELECT clock_timestamp()');
     $node->reload;
     my $holder = $node->name;
-    $coordinator->poll_query_until('postgres', <<"SQL") or give_up("$holder is not heard of");
+    await($coordinator, <<"SQL", "$holder is not heard of");
 SELECT count(*) = 1 FROM randflake_lease_announcement WHERE announced_at > '$before' AND holder = '$holder'
 SQL
     ok($node->poll_query_until('postgres', q{SELECT coalesce(problem, '') FROM randflake_status}, $problem), $test_name)
@@ -269,7 +269,7 @@ for (1 .. 3) {
     kill 'STOP', $hung;
     $two->restart;
     wait_until { `ps -ww -eo args=` =~ /^\S+ two: randflake rival worker asking the coordinator/m } or give_up('it asks nothing');
-    $two->poll_query_until('postgres', q{SELECT wait_event IS NOT NULL FROM pg_stat_activity WHERE backend_type = 'randflake rival worker'}) or give_up("not seen in time");
+    await($two, q{SELECT wait_event IS NOT NULL FROM pg_stat_activity WHERE backend_type = 'randflake rival worker'}, "not seen in time");
     my $began = time;
     $two->stop;
     $took = time - $began;

@@ -27,7 +27,7 @@ sub start_primary($name, %init) {
 
 # Like a client, stores identifiers in a table. Returns the era of these identifiers.
 sub store($node, $count) {
-    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
+    my $file = tempdir_short() . '/stored';
     append_to_file($file, $node->sql(
         "INSERT INTO stored SELECT randflake_generate() FROM generate_series(1, $count) RETURNING id")
           . "\n");
@@ -81,8 +81,7 @@ is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
 
 $b->sql(q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;
-$b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')
-  or give_up('the standby still receives');
+await($b, 'SELECT count(*) = 0 FROM pg_stat_wal_receiver', 'the standby still receives');
 store($a, 1000);
 use_until_crash($a);
 $b->promote;
@@ -142,14 +141,13 @@ $e->sql(q{SELECT pg_create_restore_point('here')});
 store($e, 1000);
 my $segment = $e->sql('SELECT pg_walfile_name(pg_current_wal_lsn())');
 $e->sql('SELECT pg_switch_wal()');
-$e->poll_query_until('postgres', "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
-  or give_up('nothing is archived');
+await($e, "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver", 'nothing is archived');
 use_until_crash($e);
 my $f = PostgreSQL::Test::Cluster->new('f');
 $f->init_from_backup($e, 'base', has_restoring => 1, standby => 0);
 $f->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
 $f->start;
-$f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or give_up('recovery does not end');
+await($f, 'SELECT NOT pg_is_in_recovery()', 'recovery does not end');
 is($f->sql('SELECT count(*) FROM stored'), 2000, 'point-in-time recovery: back in time');
 sleep $skew + 1;    # A hold-off from the end of recovery would be over.
 takes_over($f, 'point-in-time recovery', $copied);

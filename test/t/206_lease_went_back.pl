@@ -30,7 +30,7 @@ DROP EXTENSION IF EXISTS randflake_coordinator;
 CREATE EXTENSION randflake_coordinator;
 $configure(0, 2048, max_duration => 3600, max_clock_skew => 0, never_leased => true, secrets => repeat('a', 16));
 SQL
-    $node->poll_query_until('postgres', q{SELECT state = 'open' FROM randflake_pool}) or give_up('it does not open');
+    await($node, q{SELECT state = 'open' FROM randflake_pool}, 'it does not open');
 }
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ is($node->sql($acquire), $newest + 1, 'numbers of leases that are set back go on
 # --- starts --------------------------------------------------------------------------------------
 sub nothing_lost($test_name, $at = $node) {
     $at->sql("$configure(nothing_lost => true)");
-    $at->poll_query_until('postgres', q{SELECT state = 'open' FROM randflake_pool}) or give_up('it does not open');
+    await($at, q{SELECT state = 'open' FROM randflake_pool}, 'it does not open');
     grants("$test_name, nothing was lost", $at);
 }
 
@@ -133,7 +133,7 @@ holds_off('a copy', $copy);
 error_is($copy, "$configure(nothing_lost => true)", '55000', { message => qr/did not take over by a start or/ }, '  which is no start of the former server');
 $copy->stop;
 $node->stop('immediate');
-PostgreSQL::Test::Utils::system_or_bail('pg_resetwal', '-f', '-D', $node->data_dir);
+system_or_bail('pg_resetwal', '-f', '-D', $node->data_dir);
 $node->start;
 holds_off('after pg_resetwal -f');
 

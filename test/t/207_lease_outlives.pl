@@ -29,7 +29,7 @@ my %ways = (
 # Causes the event, and returns the longest time without an identifier in the next ten seconds.
 sub longest_gap($node, $what) {
     wait_for_lease($node);
-    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/calls';
+    my $file = tempdir_short() . '/calls';
     my $calls = fork // die;
     if (!$calls) {
         setpgrp;
@@ -128,8 +128,7 @@ $coordinator->sql('SELECT randflake_lease_configure(nothing_lost => true)');
 my $end = $coordinator->sql("SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
 $holder->stop('immediate');
 $holder->start;
-$coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) > $end FROM randflake_leases WHERE lease_id = $lease")
-  or give_up('the lease is not renewed');
+await($coordinator, "SELECT extract(epoch FROM ends_at) > $end FROM randflake_leases WHERE lease_id = $lease", 'the lease is not renewed');
 goes_on('renewed at once');
 
 my $stopped = postmaster_of($coordinator);
@@ -209,7 +208,7 @@ $standby->stop;
 
 # A standby that was made before its primary had leases has no file `identity`.
 my $early = standby_of($holder, 'early', backup => 'standby', start => 0);
-PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $early->data_dir . '/randflake');
+system_or_bail('rm', '-r', $early->data_dir . '/randflake');
 configure($early, leasing($fleet, $coordinator, node_count => 2));
 $early->start;
 $early->promote;
@@ -223,7 +222,7 @@ $early->stop;
 
 # A program that a session started keeps the logger alive, and with it the lock.
 my $logging = start_holder($fleet, 'logging', $coordinator, conf => "logging_collector = on\n");
-my $pid_of = PostgreSQL::Test::Utils::tempdir_short() . '/pid';
+my $pid_of = tempdir_short() . '/pid';
 $logging->sql("COPY (SELECT WHERE false) TO PROGRAM 'sleep 1000 >/dev/null & echo \$! >$pid_of'");
 my ($program) = split /\n/, slurp_file($pid_of);
 sub lock_problem { return status_of($logging, q{coalesce(substring(problem, 'Could not lock.*'), 'none')}) }
@@ -240,7 +239,7 @@ $logging->stop;
 
 # An orphan of the killed postmaster holds the lock, and may continue with the lease. To let
 # PostgreSQL start, the test removes postmaster.pid and the shared memory that it names.
-my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
+my $written = tempdir_short() . '/orphan';
 my $session = start_session($holder, <<"SQL");
 COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
       WHERE (SELECT count(*) FROM generate_series(i, i + 100000)) > 0) TO '$written'
@@ -270,8 +269,8 @@ $lease = lease_of($holder);
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;
-PostgreSQL::Test::Utils::system_or_bail('rm', '-r', "$directory/randflake") if -e "$directory/randflake";
-PostgreSQL::Test::Utils::system_or_bail('cp', '-al', $holder->data_dir . '/randflake', "$directory/randflake");
+system_or_bail('rm', '-r', "$directory/randflake") if -e "$directory/randflake";
+system_or_bail('cp', '-al', $holder->data_dir . '/randflake', "$directory/randflake");
 $beside->start;
 load_on($fleet, $_) for $holder, $beside;
 wait_for_lease($beside);

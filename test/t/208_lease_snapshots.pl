@@ -86,10 +86,10 @@ my $lease;
 sub starts_on_overlay($node, %conf) {
     my $base = $node->basedir;
     my $configuration = slurp_file($node->data_dir . '/postgresql.conf');
-    PostgreSQL::Test::Utils::system_or_bail('sh', '-c', 'chmod -Rf u+rwx "$@"; rm -rf "$@"', 'sh', map { "$base/$_" } qw(upper work));
+    system_or_bail('sh', '-c', 'chmod -Rf u+rwx "$@"; rm -rf "$@"', 'sh', map { "$base/$_" } qw(upper work));
     mkdir "$base/$_", 0700 or die for qw(upper work);
     append_to_file("$base/upper/postgresql.conf", $configuration . join '', map { "$_ = $conf{$_}\n" } keys %conf);
-    PostgreSQL::Test::Utils::system_or_bail('unshare', '-Urm', 'sh', '-c', <<'END', $original->data_dir, $base, $node->data_dir, $>, $) + 0, $node->logfile);
+    system_or_bail('unshare', '-Urm', 'sh', '-c', <<'END', $original->data_dir, $base, $node->data_dir, $>, $) + 0, $node->logfile);
 mount -t overlay overlay -o "userxattr,lowerdir=$0,upperdir=$1/upper,workdir=$1/work" "$2"
 rm -f "$2/postmaster.pid"
 exec unshare -U --map-user="$3" --map-group="$4" pg_ctl -w -s -D "$2" -l "$5" start
@@ -98,7 +98,7 @@ END
 }
 
 SKIP: {
-    my $tried = PostgreSQL::Test::Utils::tempdir_short();
+    my $tried = tempdir_short();
     mkdir "$tried/$_" for qw(l u w m);
     my $refused = system('unshare', '-Urm', 'mount', '-t', 'overlay', 'overlay', '-o', "userxattr,lowerdir=$tried/l,upperdir=$tried/u,workdir=$tried/w", "$tried/m");
     chmod 0700, "$tried/w/work";    # the kernel gives it no rights, and Perl could not remove it
@@ -122,7 +122,7 @@ SKIP: {
             kill 'QUIT', $node->{overlay} or die;
             wait_until_gone($node->{overlay});
             end_load($fleet, $node);
-            PostgreSQL::Test::Utils::system_or_bail('chmod', '-R', 'u+rwx', $node->basedir . '/work');
+            system_or_bail('chmod', '-R', 'u+rwx', $node->basedir . '/work');
         }
     }
 }

@@ -187,9 +187,7 @@ unlink run_marker_path($holder);
 $coordinator->sql('DELETE FROM randflake_lease WHERE upper(span) < 1');
 my $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 $holder->start;
-$coordinator->poll_query_until('postgres',
-    "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted")
-  or give_up('no lease was granted');
+await($coordinator, "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted", 'no lease was granted');
 told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'answer to an acquisition lost: no lease');
 $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
@@ -205,7 +203,7 @@ my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHER
 $proxy->set_mode('cut');
 wait_for_status($holder, q{lease_error ~ 'could not renew'});
 my $end = status_of($holder, 'extract(epoch FROM window_end)');
-$coordinator->poll_query_until('postgres', "SELECT $known_end > $end") or give_up('not renewed');
+await($coordinator, "SELECT $known_end > $end", 'not renewed');
 is(status_of($holder, 'extract(epoch FROM window_end)'), $end, 'answer to a renewal lost: the window keeps its end');
 $proxy->set_mode('pass');
 wait_for_status($holder, "extract(epoch FROM window_end) > $end");
@@ -226,7 +224,7 @@ configure_holder(coordinator => "$passwords=leaser password=correct");
 $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 
 sub cancel_wait($function) {
-    $coordinator->poll_query_until('postgres', <<"SQL") or give_up('nobody waits for a standby');
+    await($coordinator, <<"SQL", 'nobody waits for a standby');
 SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 WHERE wait_event = 'SyncRep' AND query ~ '$function'
 SQL

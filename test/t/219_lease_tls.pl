@@ -5,7 +5,7 @@ use POSIX ();
 use Randflake;
 use RandflakeLease;
 
-my $directory = PostgreSQL::Test::Utils::tempdir();
+my $directory = tempdir();
 
 sub openssl {
     my ($out, $errors) = ('', '');

@@ -16,7 +16,7 @@ my $coordinator = start_coordinator($fleet, 'coordinator');
 my $server = start_holder($fleet, 'server', $coordinator, node_count => 3);
 $server->sql('CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
 
-my $directory = PostgreSQL::Test::Utils::tempdir();
+my $directory = tempdir();
 
 sub write_program($name, $text) { append_to_file("$directory/$name", $text) }
 

@@ -21,7 +21,7 @@ my $secrets = status_of($own, 'key_fingerprint');
 # skew than the settings.
 sub restart_as($node, %settings) {
     $node->stop if $node->{_pid};
-    PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake') if delete $settings{forget};
+    system_or_bail('rm', '-r', $node->data_dir . '/randflake') if delete $settings{forget};
     configure($node, secret => $fleet->{secret}, max_clock_skew => 0, max_wait => '2min', %settings);
     $node->start;
 }
@@ -242,8 +242,7 @@ sub fill_slots($node) {
         'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 7',
         '-c', 'SELECT count(pg_sleep(3600)) FROM mine.t' ], '<', '/dev/null', '&>', \my $out, IPC::Run::timeout(600)) } 1 .. 2;
     # One slot belongs to the launcher, and one to PostgreSQL's launcher of logical replication.
-    $node->poll_query_until('postgres', q{SELECT count(*) = 6 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
-      or give_up('the slots are not full');
+    await($node, q{SELECT count(*) = 6 FROM pg_stat_activity WHERE backend_type = 'parallel worker'}, 'the slots are not full');
     return @sessions;
 }
 

@@ -17,7 +17,7 @@ $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
 # Waits until each holder has sent a request. On a slow machine, earlier requests may still run.
-$coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or give_up('nobody asks');
+await($coordinator, "SELECT count(*) >= 2 $requests", 'nobody asks');
 my $seen = $coordinator->sql("SELECT DISTINCT query $requests", user => 'first');
 is($seen, 'SELECT lease_end, clock_ms, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)',
     'a role sees the statements of its sessions');
@@ -85,8 +85,7 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
     "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL") {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
-$coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
-  or give_up('what was released is not free');
+await($coordinator, "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease", 'what was released is not free');
 $mine->query_safe($leases) for 1 .. 5;
 my $refusal = $acquire->('first', 1);
 is($refusal->{sqlstate}, '53400', '  no others: refused');
@@ -116,7 +115,7 @@ my $second = $coordinator->sql('SELECT randflake_lease_clock(NULL) + 100');
 sub clock_shows { $coordinator->sql($clock =~ s/floor\(.*\)/$_[0]/r) }
 sub grant_waits {
     my $grant = start_session($coordinator, 'SET SESSION AUTHORIZATION second', $leases);
-    $coordinator->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted') or give_up('no grant waits');
+    await($coordinator, 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted', 'no grant waits');
     return $grant;
 }
 clock_shows($second);
@@ -150,7 +149,7 @@ is($coordinator->sql("BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PRE
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
-$coordinator->poll_query_until('postgres', <<'SQL') or give_up('nobody waits');
+await($coordinator, <<'SQL', 'nobody waits');
 SELECT count(*) = 1 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND NOT granted
 SQL
 like($mine->query_safe($leases), qr/^\d+$/, 'the pool is to be changed, and a transaction stays open: another role leases');
@@ -161,14 +160,14 @@ is( $coordinator->sql(q{SELECT count(*) FROM pg_stat_activity WHERE usename = 's
 $open->{run}->kill_kill;
 
 # The sessions take turns: each session ends its transaction within 20 seconds and begins another.
-my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
+my ($turn, $over) = map { tempdir_short() . "/$_" } 'turn.sql', 'over';
 append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
 my @turns = map { IPC::Run::start([ 'sh', '-c', 'while [ ! -e "$1" ]; do psql -XAtq -d "$2" -f "$3"; sleep 0.02; done',
             'sh', $over, $coordinator->connstr('postgres') . ' user=second', $turn ],
         '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) } 1 .. 16;
 my $held = q{SELECT count(*) >= 4 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND mode = 'RowShareLock' AND granted};
-$coordinator->poll_query_until('postgres', $held) or give_up('nobody takes turns');
+await($coordinator, $held, 'nobody takes turns');
 my ($renewed) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint')");
 $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_grants_per_role => 59999)');
 my ($longest, $answers) = (0, 0);
@@ -184,7 +183,7 @@ SQL
 is((finish_session($configure))[1], '', 'sessions that take turns, with savepoints: the change is made');
 note(sprintf 'the longest of %d renewals by another role took %.1f s', $answers, $longest);
 cmp_ok($answers, '>', 5, '  others renew meanwhile');
-$coordinator->poll_query_until('postgres', $held) or give_up('nobody takes turns any more');
+await($coordinator, $held, 'nobody takes turns any more');
 pass('  and those that take turns go on afterwards');
 append_to_file($over, '');
 $coordinator->poll_query_until('postgres', q{SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE usename = 'second'});
@@ -217,7 +216,7 @@ my %attacks = ('keeps a transaction open' => "BEGIN; $grant SELECT pg_sleep(9.5)
     'keeps a cursor open' => "BEGIN; $grant DECLARE c CURSOR FOR SELECT FROM pg_class; FETCH c; SELECT pg_sleep(5); COMMIT;",
     'keeps a snapshot' => "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT pg_sleep(5); COMMIT;");
 my @attackers = map {
-    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/attack.sql';
+    my $file = tempdir_short() . '/attack.sql';
     append_to_file($file, "$attacks{$_}\n" x 20_000);
     IPC::Run::start([ 'psql', '-XAtq', '-d', $coordinator->connstr('postgres') . ' user=second application_name=attack' ],
         '<', $file, '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout($seconds + 3 * $PostgreSQL::Test::Utils::timeout_default))

@@ -181,7 +181,7 @@ SKIP: {
     command_ok([ 'promtool', 'check', 'rules', 'docs/monitoring/alerts.yml' ], 'promtool reads the rules');
     command_ok([ 'promtool', 'test', 'rules', 'docs/monitoring/alerts_test.yml' ],
         '  and each alert fires when it should');
-    my $file = PostgreSQL::Test::Utils::tempdir() . '/dashboard.yml';
+    my $file = tempdir() . '/dashboard.yml';
     append_to_file($file, $queries);
     command_ok([ 'promtool', 'check', 'rules', $file ], "  and the dashboard's queries");
 }
@@ -191,7 +191,7 @@ SKIP: {
       unless in_path('prometheus-postgres-exporter');
     my $address = '127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port();
     my $output = '';
-    my $both = PostgreSQL::Test::Utils::tempdir() . '/both.yml';
+    my $both = tempdir() . '/both.yml';
     append_to_file($both, slurp_file($_))
       for 'docs/monitoring/postgres_exporter.yml', 'docs/monitoring/postgres_exporter_coordinator.yml';
     local $ENV{DATA_SOURCE_NAME} = 'postgresql:///postgres?sslmode=disable&user=monitor&host='

@@ -16,7 +16,7 @@ recipe(name => 'pgx', files => ['pgx.go'], programs => ['pgx_program.go'], table
         'golang-go', succeeds('go', 'version'), 'golang-github-jackc-pgx-v4-dev',
         -d '/usr/share/gocode/src/github.com/jackc/pgx/v4' ],
     environment => {
-        GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off',
+        GOCACHE => tempdir(), GOFLAGS => '', GO111MODULE => 'off',
         GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pgx.go', 'pgx_program.go' ]);
 $node->stop;
 every_block_was_used();

@@ -20,7 +20,7 @@ for my $form (0 .. 4) {
 }
 ok((grep { $_->[2] eq '12e4567890123' } @rows), 'a text that looks like a number is there');
 
-my $file = PostgreSQL::Test::Utils::tempdir() . '/keys';
+my $file = tempdir() . '/keys';
 append_to_file($file, "$keys\n");
 my @results = split /\n/, `bench/interchange/run.sh quick $file`;
 is($?, 0, 'the tools ran');

@@ -64,7 +64,7 @@ all_distinct($node,
 is($node->sql("$parallel SELECT count(DISTINCT id::text) FROM made"), 480000, '  and show them');
 
 # --- in and out ------------------------------------------------------------------------------
-my $file = PostgreSQL::Test::Utils::tempdir() . '/made';
+my $file = tempdir() . '/made';
 for my $format ('text', 'csv', 'binary') {
     is($node->sql(<<"SQL"), 0, "COPY in format $format loses nothing");
 CREATE TABLE copied (LIKE made);

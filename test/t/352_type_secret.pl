@@ -4,7 +4,7 @@ use Randflake;
 
 my $secret = random_secret();
 my $other_secret = random_secret();
-my $dumps = PostgreSQL::Test::Utils::tempdir();
+my $dumps = tempdir();
 
 my $node = start_server('main', init => [ allows_streaming => 1 ], extensions => ['randflake_type'],
     settings => { node_id => 1, secret => $secret, max_wait => '1h' });

@@ -178,8 +178,7 @@ BEGIN
     END LOOP;
 END $$
 SQL
-$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
-  or give_up('no session looks');
+await($node, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}, 'no session looks');
 $early->query_safe('INSERT INTO made (n) VALUES (8000)');
 $early->quit;
 is((finish_session($looking))[1], '', 'a transaction that looks at old values sees the first of the new secret');

@@ -90,7 +90,7 @@ my $bounds = q{SELECT string_agg(relname || pg_get_expr(relpartbound, oid), ',' 
 my $content = q{SELECT md5(string_agg(format('%s %s %s', id, body, tableoid::regclass), ',' ORDER BY id)) FROM event};
 like($sql->($bounds), qr/^event_2026_01FOR VALUES FROM \('[0-9a-v]{1,13}'\) TO \('[0-9a-v]{1,13}'\),/,
     'bounds are shown as identifiers');
-my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+my $dump = tempdir() . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-h', $node->host, '-p', $node->port, '-f', $dump, 'postgres' ], 'pg_dump');
 $sql->('CREATE DATABASE restored TEMPLATE template0');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'restore');

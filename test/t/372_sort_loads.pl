@@ -176,7 +176,7 @@ my @loads = do {
     map { start_session($node, 'SELECT count(randflake_generate()) FROM (SELECT generate_series(1, 100000000)) AS n') } 1 .. 8;
 };
 my $waits = "SELECT waits FROM randflake_status";
-$node->poll_query_until('postgres', "SELECT ($waits) >= 8") or give_up('no load waits');
+await($node, "SELECT ($waits) >= 8", 'no load waits');
 my ($got, $began) = (0, time);
 my $single = join ';', ('SELECT randflake_generate()') x 20;
 while (time - $began < 3) {

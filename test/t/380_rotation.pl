@@ -8,7 +8,7 @@ use RandflakeSecrets;
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');
 my @secrets = (random_secret(), random_secret());
-my $work = PostgreSQL::Test::Utils::tempdir();
+my $work = tempdir();
 my $began = time;
 my $clock;    # the server whose clock all servers share
 

@@ -2,7 +2,7 @@
 # If the server has another secret, a restore fails and leaves no readable value of the type.
 use Randflake;
 
-my $dumps = PostgreSQL::Test::Utils::tempdir();
+my $dumps = tempdir();
 my $node = new_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
 my $other = new_server('other', settings => { node_id => 2, secret => random_secret(), max_wait => '1h' });
 for ($node, $other) {

@@ -30,7 +30,7 @@ $node->sql($tables);
 my @rows = map { $node->sql($_) } $joined, $order;
 
 # --- staging --------------------------------------------------------------------------------------
-my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump';
+my $dump = tempdir() . '/dump';
 $node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-f', $dump, 'postgres' ], 'production is dumped');
 $node->sql('CREATE DATABASE staging');
 $node->safe_psql('staging', slurp_file($dump));

@@ -34,7 +34,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   random_secret functions_of write_private_file new_server start_server standby_of configure refuses_to_start status_of wait_for_status error_of
   error_is is_problem start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
-  clock_offset clock_runs_from clock_stands_at start_under_clock);
+  clock_offset clock_runs_from clock_stands_at start_under_clock await tempdir tempdir_short);
 
 sub import {
     strict->import;
@@ -43,6 +43,9 @@ sub import {
     my $caller = caller;
     Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
 }
+
+*tempdir = \&PostgreSQL::Test::Utils::tempdir;
+*tempdir_short = \&PostgreSQL::Test::Utils::tempdir_short;
 
 sub random_secret { return join '', map { sprintf '%02x', int rand 256 } 1 .. 16 }
 
@@ -196,6 +199,9 @@ sub give_up($reason) {
     die "$reason\n";
 }
 
+# Waits until a query of the database postgres returns true. If it does not, gives the reason.
+sub await($node, $query, $reason) { $node->poll_query_until('postgres', $query) or give_up($reason) }
+
 sub wait_until_gone {
     for my $process (@_) {
         wait_until { !kill 0, $process } or give_up("process $process does not end");
@@ -205,7 +211,7 @@ sub wait_until_gone {
 sub postmaster_of($node) { return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0] }
 
 sub wait_until_waiting($node, $count) {
-    $node->poll_query_until('postgres', <<"SQL") or give_up('no session waits for a number');
+    await($node, <<"SQL", 'no session waits for a number');
 SELECT count(*) = $count FROM pg_stat_activity
 WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
@@ -255,9 +261,8 @@ sub same_list($got, $expected, $test_name) {
 sub preload_library($source) {
     state %library;
     return $library{$source} //= do {
-        my $path = PostgreSQL::Test::Utils::tempdir() . '/library.so';
-        PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2',
-            '-o', $path, dirname(__FILE__) . "/$source");
+        my $path = tempdir() . '/library.so';
+        system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2', '-o', $path, dirname(__FILE__) . "/$source");
         $path;
     };
 }

@@ -50,10 +50,10 @@ SQL
 sub collect($history, $node, $seconds, %options) {
     my @sessions;
     # Writes statements to a file, because psql would wait for the end of its standard input.
-    my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
+    my $statements = tempdir_short() . '/statements';
     append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds));
     for (1 .. $options{sessions} // 1) {
-        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/collected';
+        my $file = tempdir_short() . '/collected';
         local $ENV{PGOPTIONS} = '-c randflake.max_wait=' . ($options{max_wait} // '60s');
         push @sessions,
           {
@@ -79,8 +79,8 @@ sub collect_at_once($history, $node, %options) {
 sub copy_directory($from, $to) {
     my $directory = $to->data_dir;
     $to->{configuration} //= slurp_file("$directory/postgresql.conf");
-    PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $directory);
-    PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $from->data_dir, $directory);
+    system_or_bail('rm', '-r', $directory);
+    system_or_bail('cp', '-a', $from->data_dir, $directory);
     unlink map { "$directory/$_" } qw(postmaster.pid standby.signal);
     write_private_file("$directory/postgresql.conf", $to->{configuration});
 }

@@ -38,7 +38,7 @@ sub new($class, $secret) {
 sub start_clients($self, $node, @kinds) {
     my @clients;
     for my $kind (@kinds) {
-        my $base = PostgreSQL::Test::Utils::tempdir_short() . '/client';
+        my $base = tempdir_short() . '/client';
         my ($times, $sql) = @{ $scripts{$kind} };
         $sql =~ s/GENERATE/$self->{generate}/;
         write_private_file($self->{script}{$kind} = "$base.sql", "$sql\n" x $times) if !$self->{script}{$kind};
@@ -80,7 +80,7 @@ sub end_clients($node, @clients) {
 
 # Lets one session generate up to this many identifiers. Returns the file and the errors.
 sub generate($self, $node, $count, $max_wait = undef) {
-    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
+    my $file = tempdir_short() . '/generated';
     local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
     IPC::Run::run(
         [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c',

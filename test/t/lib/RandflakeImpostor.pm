@@ -57,7 +57,7 @@ sub lease {
 my @impostors;
 
 sub new($class) {
-    my $directory = PostgreSQL::Test::Utils::tempdir_short();
+    my $directory = tempdir_short();
     my $self = bless { directory => $directory }, $class;
     my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
       or die "could not listen: $!";

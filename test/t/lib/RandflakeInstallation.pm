@@ -31,7 +31,7 @@ sub private_installation {
     for my $other (values %directory) {
         $prefix = dirname($prefix) until $prefix eq '/' || index("$other/", "$prefix/") == 0;
     }
-    my $root = PostgreSQL::Test::Utils::tempdir();
+    my $root = tempdir();
     my %private = map { $_ => $root . substr($directory{$_}, length $prefix) } keys %directory;
 
     make_path($private{bindir});

@@ -145,7 +145,7 @@ sub log_has($node, $pattern, $test_name, $offset = undef) {
 # Starts clients on a server. As long as its connection lasts, a client retries after any error.
 sub load_on($fleet, $node, $count = undef) {
     $fleet->{script} //= do {
-        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
+        my $file = tempdir_short() . '/load.sql';
         my $copy = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n";
         my $sleep = "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
         # Identifiers of rolled-back transactions count as used.
@@ -153,7 +153,7 @@ sub load_on($fleet, $node, $count = undef) {
         $file;
     };
     for (1 .. $count // 2) {
-        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/received';
+        my $file = tempdir_short() . '/received';
         push @{ $fleet->{files} }, [ $node->name, $file ];
         local $ENV{PGOPTIONS} = '-c randflake.max_wait=300ms';
         push @{ $fleet->{clients}{ $node->name } }, IPC::Run::start(

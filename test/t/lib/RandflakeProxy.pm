@@ -10,7 +10,7 @@ use Randflake;
 
 # Makes a proxy for a PostgreSQL::Test::Cluster. At first the proxy passes everything on.
 sub new($class, $server) {
-    my $directory = PostgreSQL::Test::Utils::tempdir_short();
+    my $directory = tempdir_short();
     my $self = bless { directory => $directory, port => 5432, mode_file => "$directory/mode" }, $class;
     $self->set_mode('pass');
     my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)

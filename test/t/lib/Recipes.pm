@@ -130,7 +130,7 @@ SQL
 # - `after` contains commands that run last, for example to make tables in a database named "again".
 sub recipe(%recipe) {
     my $name = $recipe{name};
-    my $directory = PostgreSQL::Test::Utils::tempdir();
+    my $directory = tempdir();
     my %files = (map({ $_ => block($_) } @{ $recipe{files} }), map({ $_ => slurp_file("$sources/test/recipes/$_") } @{ $recipe{programs} // [] }),
         %{ $recipe{also} // {} });
     for my $file (keys %files) {
