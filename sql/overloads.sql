@@ -67,7 +67,6 @@ BEGIN;
 UPDATE overloads.randflake_key SET fingerprint = 'another';
 SELECT overloads.randflake_bind_secret();
 ROLLBACK;
-\set VERBOSITY default
 
 -- If two functions differ only in an argument that has a default, PostgreSQL cannot choose between
 -- them. Here, a role that may create objects in the extensions' schema gives each function of the
@@ -134,20 +133,16 @@ FROM functions, (VALUES ('bigint', 'integer'), ('integer', 'bigint'), ('text', '
 WHERE arguments LIKE '%, %' || was || '%' GROUP BY 1 ORDER BY 1;
 SELECT define(format('CREATE FUNCTION %s(VARIADIC more point[] DEFAULT ''{}'') RETURNS %s', function, result)) AS variadic, count(*) > 1 AS several
 FROM functions WHERE arguments = '' GROUP BY 1 ORDER BY 1;
-\set VERBOSITY sqlstate
 CREATE CAST (bigint AS integer) WITH INOUT;
 CREATE CAST (text AS regclass) WITH INOUT;
-\set VERBOSITY default
 RESET ROLE;
 
 \echo '-- They make users'' calls ambiguous.'
 \c -
 SET search_path = overloads, pg_temp, public;
-\set VERBOSITY sqlstate
 SELECT randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
 SELECT randflake_lease_purge('1 hour');
 SELECT randflake_bind_secret();
-\set VERBOSITY default
 \echo '-- A resolved call does what it should, whichever function it calls.'
 DELETE FROM randflake_lease_hold;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal),
@@ -164,9 +159,7 @@ SELECT * FROM public.call_release;
 SELECT * FROM public.call_purge;
 SELECT state, first_node_id, node_count, max_nodes_per_role FROM randflake_pool;
 UPDATE randflake_lease_pool SET coordinator = 'another';
-\set VERBOSITY sqlstate
 SELECT count(*) FROM public.leased;
-\set VERBOSITY default
 SELECT * FROM public.call_bind;
 DELETE FROM randflake_key;
 DELETE FROM randflake_key_check;

@@ -18,22 +18,19 @@ DELETE FROM randflake_key;
 DELETE FROM randflake_key_check;
 TABLE bound;
 SAVEPOINT unbound;
+\set shown 'TABLE bound; ROLLBACK TO unbound'
 
 \echo '-- Each use that brings a value'
 SELECT randflake_next() IS NOT NULL AS next;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 SELECT 'a'::randflake;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 SELECT 8::bigint::randflake;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 COPY first_use FROM STDIN;
 a	0
 \.
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 3) AS n;
 TABLE bound;
 SELECT count(id::text) FROM first_use;
@@ -53,8 +50,7 @@ SELECT count(*) FROM (SELECT n FROM first_use ORDER BY id) AS ordered;
 SET LOCAL max_parallel_maintenance_workers = 0;
 CREATE INDEX ON first_use (id);
 ANALYZE first_use;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 
 \echo '-- After a binding that was rolled back, the type is unbound again'
 INSERT INTO first_use VALUES ('a');
@@ -97,8 +93,7 @@ SET LOCAL parallel_tuple_cost = 0;
 SET LOCAL min_parallel_table_scan_size = 0;
 SET LOCAL parallel_leader_participation = off;
 SELECT count(id::text) FROM first_use;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 
 -- If randflake_key_check has another secret's fingerprint, the server does not bind the database,
 -- because a restore may still load randflake_key. The server's own fingerprint does not prevent the
@@ -106,8 +101,7 @@ ROLLBACK TO unbound;
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SELECT pg_temp.error_of($$INSERT INTO first_use VALUES ('a')$$) AS error;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;
-TABLE bound;
-ROLLBACK TO unbound;
+:shown;
 INSERT INTO randflake_key_check SELECT (randflake_key_fingerprints(NULL))[1];
 INSERT INTO first_use VALUES ('a');
 SELECT count(id::text) FROM first_use;

@@ -1,7 +1,6 @@
 # Replaces the server's own files by a FIFO, a link, a directory, a device or a socket. The server
-# must not block on this object, follow it or write to it. The server must report the object, and
-# must still be able to cancel sessions and to stop. Once the object is gone, the server must
-# continue by itself.
+# must report it, not block on it, follow it or write to it, and must continue by itself once it is
+# gone.
 use File::Copy qw(move);
 use IO::Socket::UNIX;
 use POSIX qw(mkfifo);

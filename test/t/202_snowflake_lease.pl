@@ -1,6 +1,5 @@
-# Makes Snowflake identifiers under leased node ids. Checks that randflake and Snowflake identifiers
-# get new node ids after a new lease, and that the server gives back no second that has an
-# identifier.
+# Makes Snowflake identifiers under leased node ids, which change with each lease. The server gives
+# back no second that has an identifier.
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep);

@@ -1,6 +1,5 @@
 # Two hosts in "randflake.coordinator", of which one is a standby that answers. Servers must find
-# the primary in either order, after a switchover and after the switch back, also if the connection
-# string sets target_session_attrs so that libpq accepts a standby.
+# the primary in either order, after a switchover and back, whatever target_session_attrs accepts.
 use Randflake;
 use RandflakeLease;
 

@@ -3,7 +3,6 @@
 use Docs;
 use Randflake;
 use RandflakeLease;
-use Time::HiRes qw(sleep time);
 
 read_document('docs/leases.md', 'test/t/240_lease_handover.pl');
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
@@ -77,51 +76,5 @@ for my $round (1 .. $rounds) {
 }
 
 $_->stop for @holders;
-
-# Restores every changed file before the leases end. pg_control must get its old inode number again.
-# File systems reuse numbers, so the test creates files until one gets the old number.
-for my $round (1 .. $rounds) {
-    make_coordinator($coordinator, 20);
-    my $data = $coordinator->data_dir;
-    my $saved = $coordinator->basedir . "/saved$round";
-    $coordinator->stop;
-    system_or_bail('cp', '-a', $data, $saved);
-    $coordinator->start;
-    my $lost = new_holder($fleet, "lost$round", $coordinator, lease_duration => 20);
-    $lost->start;
-    wait_for_lease($lost);
-    load_on($fleet, $lost);
-    my $worker = lease_worker_of($lost);
-    $lost->reload;    # so that it renews now
-    my $renewed = status_of($lost, 'window_extensions');
-    wait_for_status($lost, "window_extensions > $renewed");
-    kill 'STOP', $worker;
-    my $ends = $coordinator->sql('SELECT max(upper(span)) FROM randflake_lease');
-    $coordinator->stop('immediate');
-    my $inode = (stat "$data/global/pg_control")[1];
-    system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
-          . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    my @made;
-    do {
-        push @made, "$data/global/made" . @made;
-        unlink "$data/global/pg_control" if @made == 2000;
-        append_to_file($made[-1], slurp_file("$saved/global/pg_control"));
-    } until (stat $made[-1])[1] == $inode || @made == 20_000;
-    note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another', ' inode number, of file ' . @made;
-    chmod 0600, $made[-1];
-    rename pop @made, "$data/global/pg_control" or die "could not rename: $!";
-    unlink @made;
-    system_or_bail('sh', '-c', "cd $saved && rm PG_VERSION global/pg_control && cp -a . $data");
-    $coordinator->start;
-    my $newcomer = start_holder($fleet, "restored$round", $coordinator);
-    load_on($fleet, $newcomer);
-    cmp_ok($coordinator->sql('SELECT min(lower(span)) FROM randflake_lease'), '>=', $ends,
-        "round $round, restored in place: no lease begins before the lost ones end");
-    sleep 2;
-    end_load($fleet, $_) for $lost, $newcomer;
-    kill 'CONT', $worker;
-    $_->stop for $lost, $newcomer;
-    all_is_well($fleet, $coordinator, "round $round, restored in place", leased => 0);
-}
 every_block_was_used();
 done_testing();

@@ -1,7 +1,6 @@
-# A server uses static node ids while its clock is ahead. The server then gets a lease of these node
-# ids, but the lease ends before the seconds that the server has used. Checks that the server gives
-# this lease back, reports it as used, and leases other node ids. The simulation of a fleet tests
-# other changes between static and leased node ids.
+# A server uses static node ids under a clock that is ahead. Then a lease of these node ids ends
+# before the used seconds: the server gives it back as used, and leases others. The simulation tests
+# the rest.
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep);

@@ -1,6 +1,5 @@
-# Publishes a database with a coordinator: all of its tables, and with the publication that
-# docs/staging.md shows. Both servers are coordinators, and neither may stop, or get rows of
-# the other server.
+# Publishes a database with a coordinator, whole and as docs/staging.md shows, to another
+# coordinator. Neither may stop, or get rows of the other.
 use Docs;
 use Randflake;
 

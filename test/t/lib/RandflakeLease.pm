@@ -66,11 +66,11 @@ sub start_coordinator($fleet, $name, %options) {
 
 # Creates the extension again, because a copied coordinator must assume that it lost leases. A
 # trigger copies each lease for all_is_well, because a grant deletes older leases.
-sub make_coordinator($node, $max_duration = $duration) {
+sub make_coordinator($node) {
     $node->sql(<<"SQL");
 DROP EXTENSION randflake_coordinator;
 CREATE EXTENSION randflake_coordinator;
-SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1, never_leased => true);
+SELECT randflake_lease_configure(0, $node_ids, max_duration => $duration, max_clock_skew => 1, never_leased => true);
 CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE OR REPLACE FUNCTION remember_lease() RETURNS trigger LANGUAGE plpgsql
 AS \$\$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END \$\$;
