@@ -137,18 +137,18 @@ static const char* lease_failure_text(const LeaseReport& report) {
     // In the order of LeaseProblem.
     static constexpr const char* kTexts[] = {
         "",
-        "The settings have not allowed a request to the coordinator",
-        "The server has been unable to ask the coordinator",
-        "The coordinator has not answered",
-        "The coordinator has refused",
-        "The coordinator has not agreed about this server's secrets",
-        "The coordinator has given no usable answer",
-        "The clocks of this server and of the coordinator have differed",
+        "The settings have not allowed a request to the coordinator since",
+        "The server has been unable to ask the coordinator since",
+        "The coordinator has not answered since",
+        "The coordinator has refused since",
+        "The coordinator has not agreed about this server's secrets since",
+        "The coordinator has given no usable answer since",
+        "The clocks of this server and of the coordinator have differed since",
         "The node ids that the coordinator leases were used by this server itself, by a clock that "
-        "was ahead; it has asked for others",
+        "was ahead; it has asked for others since",
     };
     static_assert(lengthof(kTexts) == static_cast<size_t>(LeaseProblem::kUsed) + 1);
-    return psprintf("%s since %s.", kTexts[static_cast<size_t>(report.problem)],
+    return psprintf("%s %s.", kTexts[static_cast<size_t>(report.problem)],
                     timestamptz_to_str(report.problem_since));
 }
 
