@@ -198,8 +198,8 @@ const char* LayoutErrorText(LayoutError error) noexcept {
         "Time and sequence must have at least 1 bit each",
         "Node id and sequence may have at most 31 bits each",
         "Time, node id and sequence may have at most 63 bits together",
-        "The epoch is a date from 1970 on, a timestamp in UTC or a number of Unix "
-        "milliseconds",
+        ("The epoch is a date from 1970 on, a timestamp in UTC or a number of Unix "
+         "milliseconds"),
         "Its last time would be after the year 294276",
     };
     static_assert(std::size(kTexts) == static_cast<size_t>(LayoutError::kTooLong) + 1);

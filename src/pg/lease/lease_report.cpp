@@ -144,8 +144,8 @@ static const char* lease_failure_text(const LeaseReport& report) {
         "The coordinator has not agreed about this server's secrets since",
         "The coordinator has given no usable answer since",
         "The clocks of this server and of the coordinator have differed since",
-        "The node ids that the coordinator leases were used by this server itself, by a clock that "
-        "was ahead; it has asked for others since",
+        ("The node ids that the coordinator leases were used by this server itself, by a clock "
+         "that was ahead; it has asked for others since"),
     };
     static_assert(lengthof(kTexts) == static_cast<size_t>(LeaseProblem::kUsed) + 1);
     return psprintf("%s %s.", kTexts[static_cast<size_t>(report.problem)],
