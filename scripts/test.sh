@@ -125,7 +125,7 @@ built_drivers() {
 
 server_tests_of_many_rounds() {
     RANDFLAKE_ROUNDS=15 scripts/tempcheck.sh tap 100_crash 142_handover 207_lease_outlives \
-        232_lease_pool 240_lease_handover 346_hostile 432_managed_numbers
+        230_lease_model 232_lease_pool 240_lease_handover 346_hostile 432_managed_numbers
 }
 
 coverage() {
