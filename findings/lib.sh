@@ -5,7 +5,7 @@
 
 set -euo pipefail
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 cd "$folder"
 [ $# = 0 ] || npm install --silent --no-audit --no-fund --ignore-scripts "$@"
 
@@ -13,7 +13,8 @@ cd "$folder"
 start_server() {
     local bin=$folder/usr/lib/postgresql/15/bin packages=()
     user() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
-    trap 'user "$folder/usr/lib/postgresql/15/bin/pg_ctl" -D "$folder/d/data" -m immediate stop >/dev/null || true
+    trap 'kill $(jobs -p) 2>/dev/null || true
+        user "$folder/usr/lib/postgresql/15/bin/pg_ctl" -D "$folder/d/data" -m immediate stop >/dev/null || true
         rm -rf "$folder"' EXIT
     while [ "$1" != -- ]; do packages+=("$1") && shift; done
     shift
@@ -27,3 +28,14 @@ start_server() {
         -o "-c listen_addresses= -c unix_socket_directories=$folder/d $*" >/dev/null
 }
 sql() { user "$folder/usr/lib/postgresql/15/bin/psql" -h "$folder/d" -U boss -XAtq "$@" 2>&1 || true; }
+
+# unpack_later SUITE PACKAGE...: unpacks packages of a later Debian in `later`
+unpack_later() {
+    local apt=(apt-get -o Dir::Etc::sourcelist="$folder/sources" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder/cache")
+    echo "deb http://deb.debian.org/debian $1 main" >sources
+    mkdir -p lists/partial cache/archives/partial later/debs
+    "${apt[@]}" update >/dev/null 2>&1
+    (cd later/debs && "${apt[@]}" download "${@:2}" >/dev/null 2>&1)
+    for package in later/debs/*; do dpkg -x "$package" later; done
+}
