@@ -46,11 +46,7 @@ as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT
 # Identifiers go to a file, because a process with millions of them in memory forks slowly.
 my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
 
-sub keep {
-    open my $all, '>>', $made or die;
-    print $all map { "$_\n" } @_;
-    close $all or die;
-}
+sub keep { append_to_file($made, join '', map { "$_\n" } @_) }
 
 sub judge {
     my ($name) = @_;
@@ -307,10 +303,7 @@ sub start_clients {
     my @clients;
     for my $i (1 .. $count) {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . "/ids";
-        my $sql = join '', map { "$statements[($i + $_) % @statements];\n" } 1 .. 4000;
-        open my $in, '>', "$file.sql" or die;
-        print $in $sql;
-        close $in;
+        append_to_file("$file.sql", join '', map { "$statements[($i + $_) % @statements];\n" } 1 .. 4000);
         push @clients, { file => $file, handle => IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('app'), '-f', "$file.sql", '-o', $file ], '>', \my $out, '2>', \my $err) };
     }
     return @clients;
