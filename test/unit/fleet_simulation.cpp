@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <fstream>
+#include <set>
 #include <vector>
 
 #include "simulated_server.h"
@@ -250,7 +251,7 @@ private:
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
         // Here the reload has failed. For StopInTime(), records when the last secret begins.
         if (done.reload && scenario_.rotates)
-            times_.push_back(LastFrom(servers_[i].file()));
+            times_.insert(LastFrom(servers_[i].file()));
     }
 
     struct Line {
@@ -504,7 +505,7 @@ private:
         if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from))
             return;
         planned_ = planned;
-        times_.push_back(planned.from);
+        times_.insert(planned.from);
         Happened(&Events::planned) << "secret " << planned.fingerprint << " from "
                                    << planned.from.count << " is planned\n";
     }
@@ -559,11 +560,8 @@ private:
     void StopInTime() {
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
-        for (size_t i = times_.size(); i-- > 0;) {
-            const Second from = times_[i];
-            if (!TooLateFor(from))
-                continue;
-            times_.erase(times_.begin() + static_cast<ptrdiff_t>(i));
+        while (!times_.empty() && TooLateFor(*times_.begin())) {
+            const Second from = times_.extract(times_.begin()).value();
             const SecretRecords right = UpTo(agreed_, from);
             for (SimulatedServer& server : servers_)
                 if (server.running() && !server.settings().leases &&
@@ -1231,7 +1229,7 @@ private:
     // secrets that StopInTime() has yet to handle.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
-    std::vector<Second> times_;
+    std::set<Second> times_;
     uint64_t fingerprints_ = 1;
     ptrdiff_t last_open_ = 0;      // the site whose pool was open last
     std::vector<uint64_t> asked_;  // per server, the ticket of its last request

@@ -83,7 +83,8 @@ public:
         replicas_.push_back(before);
         if (replicas_.size() > kReplicas)
             replicas_.pop_front();
-        current_.transactions.insert(static_cast<int>(clocks_.size()));
+        current_.transactions.resize(clocks_.size());
+        current_.transactions.push_back(true);
         clocks_.push_back(now());
         return true;
     }
@@ -132,12 +133,12 @@ private:
 
     struct State {
         Coordinator coordinator;
-        std::set<int> transactions;  // known transactions, as indexes of clocks_
+        std::vector<bool> transactions;  // which transactions of clocks_ it knows
     };
 
     void TakePlace() {
         for (size_t i = 0; i < clocks_.size(); i++) {
-            if (current_.transactions.count(static_cast<int>(i)) != 0)
+            if (i < current_.transactions.size() && current_.transactions[i])
                 continue;
             earliest_ = std::max(earliest_, clocks_[i] - skew_);
             lost_transactions_++;
