@@ -3,7 +3,6 @@
 # start right after the last used second.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds (`make soak` uses a large number).
-
 use feature 'state';
 use List::Util qw(max);
 use Randflake;
@@ -37,8 +36,7 @@ my @ways = sort keys %ways;
 my %wait;           # the longest wait for each way
 my $same_second = 0;
 
-sub start_era {
-    my ($before) = @_;
+sub start_era($before) {
     my $started = time;
     my @clients = $history->start_clients($node, @kinds);
     wait_until_received(@clients);

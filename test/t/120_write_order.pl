@@ -1,7 +1,6 @@
 # Checks how the server writes the window file. The server writes, syncs and renames it, and syncs
 # the directory, before it uses the new window. Two writes are at least two seconds apart. When the
 # disk fails, the window keeps its old end. lib/watch_files.c logs, delays or prevents operations.
-
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
 use Randflake;
@@ -15,7 +14,7 @@ my $node = new_server('main', settings => { node_id => 60, secret => $secret, ma
     conf => "fsync = on\nrestart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-my $watch = PostgreSQL::Test::Utils::tempdir;
+my $watch = tempdir;
 
 sub start_watched {
     local %ENV = (%ENV, LD_PRELOAD => preload_library('watch_files.c'), RANDFLAKE_WATCH => $watch);
@@ -32,41 +31,26 @@ sub operations {
     return map { /^\d+ (\S+ \S+) (.*)$/ ? ($2 eq 'ok' ? $1 : "$1: $2") : () } grep { !/^\d+ read / } split /\n/, $log;
 }
 
-sub set_fault {
-    my ($what, $error) = @_;
-    append_to_file("$watch/fault.$what", $error);
-}
-
-sub clear_fault {
-    my ($what) = @_;
-    unlink "$watch/fault.$what" or die "could not remove the fault: $!";
-}
+sub set_fault($what, $error) { append_to_file("$watch/fault.$what", $error) }
+sub clear_fault($what) { unlink "$watch/fault.$what" or die "could not remove the fault: $!" }
 
 # A closed gate makes the server wait before an operation until the test opens the gate.
 my $closed_at;    # position in the log
 
-sub close_gate {
-    my ($what) = @_;
+sub close_gate($what) {
     $closed_at = -s "$watch/log";
     append_to_file("$watch/gate.$what", '');
 }
 
-sub open_gate {
-    my ($what) = @_;
-    unlink "$watch/gate.$what" or die "could not open the gate: $!";
-}
+sub open_gate($what) { unlink "$watch/gate.$what" or die "could not open the gate: $!" }
 
-sub wait_at_gate {
-    my ($what) = @_;
+sub wait_at_gate($what) {
     my $line = ($what =~ s/\./ /r) . ' waits';
     wait_until { slurp_file("$watch/log", $closed_at) =~ /^\d+ \Q$line\E$/m }
       or give_up("no process is at the gate $what");
 }
 
-sub generates {
-    my ($test_name) = @_;
-    return $history->generates($node, 100, $test_name, '60s');
-}
+sub generates($test_name) { return $history->generates($node, 100, $test_name, '60s') }
 
 # The server's clock is ahead by this many seconds. This number only grows.
 my $ahead = 0;
@@ -80,31 +64,30 @@ my @write = ('write window.new', 'fsync window.new', 'rename window.new', 'fsync
 my @reply = ('reply client');
 
 start_watched();
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->sql('CREATE EXTENSION randflake');
 operations();
-$node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+$node->sql(q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ 'fsync pgdata', 'write identity', 'fsync identity', 'fsync randflake', @write, @reply ],
     'first use: identity and window are on disk before the reply');
 
 let_window_end();
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$node->sql('SELECT randflake_generate()');
 is_deeply([operations()], [ @write, @reply ], 'extension: the window is on disk before the reply');
 clock_stands_at($node, written_end($node) + $epoch - 1.5);
-$node->safe_psql('postgres', 'SELECT randflake_generate()') for 1 .. 3;
+$node->sql('SELECT randflake_generate()') for 1 .. 3;
 is_deeply([ grep { !/reply/ } operations() ], [], 'within the window: nothing is written');
 clock_offset($node, $ahead);
 
 $node->stop;
 is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
-$node->safe_psql('postgres', 'SELECT 1');
+$node->sql('SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
 # The server used a later second before the restart, so this call waits until that second ends.
-$node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+$node->sql(q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 
-sub waits_for_write {
-    my ($test_name, $gate) = @_;
+sub waits_for_write($test_name, $gate) {
     close_gate($gate);
     my $writer = start_session($node, q{SET randflake.max_wait = '60s'}, 'SELECT randflake_generate()');
     wait_at_gate($gate);
@@ -149,7 +132,6 @@ is((finish_session($writer))[1], '', 'first window: the writing session goes on'
 generates('first window, afterwards');
 
 # --- a failing disk ------------------------------------------------------------------------------
-
 my $short = -1;    # room for half of it
 for my $case (
     [ 'write.window.new', ENOSPC, 'No space left on device', 'write', 'randflake/window.new' ],
@@ -235,7 +217,6 @@ clear_fault('read.window');
 generates('unreadable file, repaired');
 
 # --- how often -----------------------------------------------------------------------------------
-
 operations();
 my $first_end = written_end($node);
 my @clients = $history->start_clients($node, qw(single copy));

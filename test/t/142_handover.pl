@@ -2,7 +2,6 @@
 # for the next start (see docs/design.md). Compares all servers' identifiers, even those of
 # rolled-back transactions. The simulation of fleets tests a server's decisions. This file tests how
 # a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
-
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
@@ -14,9 +13,7 @@ my $skew = 2;
 my $secret = random_secret();
 my $history = RandflakeHistory->new($secret);
 
-sub settings {
-    return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_);
-}
+sub settings { return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_) }
 
 my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\nrestart_after_crash = on\n");
 my $a = new_server('a', %conf, settings => { settings(node_id => 0) });
@@ -24,12 +21,11 @@ my $b = new_server('b', %conf, settings => { settings(node_id => 1) });
 for my $node ($a, $b) {
     set_ahead($node, 0);
     start_under_clock($node);
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->sql('CREATE EXTENSION randflake');
     $node->stop;
 }
 
-sub start_with {
-    my ($node, %settings) = @_;
+sub start_with($node, %settings) {
     configure($node, settings(%settings));
     start_under_clock($node);
 }
@@ -38,8 +34,7 @@ sub start_with {
 # restart. Other servers keep the usual skew, so that they hold off only briefly.
 my $long = '300s';
 
-sub reload_with {
-    my ($node, %settings) = @_;
+sub reload_with($node, %settings) {
     configure($node, settings(%settings));
     $node->reload;
     $node->poll_query_until('postgres',
@@ -49,35 +44,27 @@ sub reload_with {
 }
 
 # Stops the server. Writes the usual skew into its window file to shorten the next hold-off.
-sub forget_long {
-    my ($node) = @_;
+sub forget_long($node) {
     $node->stop;
     write_window($node, { %{ read_window($node) }, smallest_skew_ms => 1000 * $skew, largest_skew_ms => 1000 * $skew });
 }
 
 my $next_node_id = 100;
 sub fresh_node_id { return $next_node_id += 10 }
+sub is_open($node, $test_name) { ok(collect_at_once($history, $node), "$test_name: the window is open") }
 
-sub is_open {
-    my ($node, $test_name) = @_;
-    ok(collect_at_once($history, $node), "$test_name: the window is open");
-}
-
-sub is_closed {
-    my ($node, $test_name, %options) = @_;
+sub is_closed($node, $test_name, %options) {
     my $era = collect_at_once($history, $node, %options);
     is($era && $era->{count}, undef, "$test_name: the window is not open yet");
 }
 
-sub generates {
-    my ($node, $seconds, $test_name, %options) = @_;
+sub generates($node, $seconds, $test_name, %options) {
     my $era = collect($history, $node, $seconds, %options);
     ok($era, "$test_name: generates");
     return $era;
 }
 
-sub handover {
-    my ($case, $round) = @_;
+sub handover($case, $round) {
     for (1 .. $rounds) {
         set_ahead($_, 0) for $a, $b;
         $round->("$case, round $_", fresh_node_id(), $_);
@@ -120,16 +107,15 @@ handover('single-user mode', sub {
       . "SHOW randflake.max_clock_skew\n";
     my $single = sub {
         my ($out, $error);
-        IPC::Run::run([ 'postgres', '--single', '-D', $a->data_dir, 'postgres' ],
-            '<', \$_[0], '>', \$out, '2>', \$error)
-          or die 'single-user mode failed';
+        IPC::Run::run([ 'postgres', '--single', '-D', $a->data_dir, 'postgres' ], '<', \$_[0], '>', \$out, '2>',
+            \$error) or die 'single-user mode failed';
         return ($out, $error);
     };
     my ($out) = $single->($statements);
     my @ids = $out =~ /id = "(-?\d+)"/g;
     is(@ids, 50, "$name: generates");
     like($out, qr/max_clock_skew = "5min"/, "$name: reloads its settings");
-    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/ids';
+    my $file = tempdir_short() . '/ids';
     append_to_file($file, join '', map { "$_\n" } @ids);
     $history->add_era($file);
     isnt(read_window($a)->{stop_nodes}, 0, "$name: the stop is recorded");
@@ -161,7 +147,7 @@ handover('run not known', sub {
 # After a crash, the last checkpoint is still that of the stop, and the state is not. pg_resetwal
 # leaves the window file and the identity, but not the checkpoint.
 for my $case ([ 'crash without node ids', sub { start_with($a); $a->stop('immediate') } ],
-    [ 'pg_resetwal', sub { PostgreSQL::Test::Utils::system_or_bail('pg_resetwal', '-f', $a->data_dir) } ]) {
+    [ 'pg_resetwal', sub { system_or_bail('pg_resetwal', '-f', $a->data_dir) } ]) {
     handover($case->[0], sub {
         my ($name, $node_id) = @_;
         start_with($a, node_id => $node_id);
@@ -246,5 +232,4 @@ handover('lowered in a handover', sub {
     generates($a, 0.3, $name);
     cmp_ok(time - $since, '>', 5, "$name: holds off");
 });
-
 done_testing();

@@ -1,5 +1,4 @@
 # Runs a fleet that leases node ids from one coordinator, while servers stop, hang and crash.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
@@ -11,8 +10,7 @@ start_under_clock($holders[0]);
 wait_for_lease($holders[0]);
 push @holders, map { start_holder($fleet, "holder$_", $coordinator, node_count => $_) } 2, 3;
 
-is( $coordinator->safe_psql('postgres',
-        q{SELECT string_agg(DISTINCT holder || ' ' || node_count, ', ') FROM randflake_leases}),
+is( $coordinator->sql(q{SELECT string_agg(DISTINCT holder || ' ' || node_count, ', ') FROM randflake_leases}),
     'holder1 1, holder2 2, holder3 3', 'three servers lease what they ask for');
 wait_for_status($holders[1], <<'SQL');
 mode = 'leased' AND node_count = 2 AND lease_id IS NOT NULL AND lease_error IS NULL
@@ -21,8 +19,7 @@ SQL
 pass('a server shows its lease and its window');
 
 load_on($fleet, $_) for @holders;
-sub ids_go_on {
-    my ($test_name, @of) = @_;
+sub ids_go_on($test_name, @of) {
     for my $holder (@of ? @of : @holders) {
         my $before = status_of($holder, 'ids_issued');
         wait_for_status($holder, "ids_issued > $before AND now() < window_end");
@@ -41,7 +38,7 @@ ids_go_on('identifiers go on');
 clock_stands_at($holders[0], time);
 wait_for_open_window($holders[0]);
 $coordinator->stop;
-ok($holders[0]->safe_psql('postgres', 'SELECT randflake_generate()'), 'without the coordinator, identifiers continue');
+ok($holders[0]->sql('SELECT randflake_generate()'), 'without the coordinator, identifiers continue');
 clock_offset($holders[0], 0);
 wait_for_status($holders[0], 'lease_error IS NOT NULL');
 wait_for_closed_window($holders[0]);
@@ -74,16 +71,15 @@ ids_go_on('the coordinator hung beyond the end of the leases');
 my $spare = new_holder($fleet, 'spare', $coordinator);
 
 # Pauses these processes until the spare server has leased the holder's first node id.
-sub taken_over_while_stopped {
-    my ($holder, $what, @pids) = @_;
+sub taken_over_while_stopped($holder, $what, @pids) {
     kill 'STOP', @pids;
-    my ($lease, $first) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+    my ($lease, $first) = split /\|/, $coordinator->sql(<<"SQL");
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
     # Leases all node ids but $first to 'nobody', so that the spare server gets $first. These leases
     # have negative ids, because the ids of other leases must not change.
-    $coordinator->safe_psql('postgres', <<"SQL");
+    $coordinator->sql(<<"SQL");
 INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
 SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
 FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
@@ -92,7 +88,7 @@ SQL
     $spare->start;
     is(wait_for_lease($spare), $first, "$what stopped: its node id has another holder");
     load_on($fleet, $spare);
-    $coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease WHERE holder = 'nobody'});
+    $coordinator->sql(q{DELETE FROM randflake_lease WHERE holder = 'nobody'});
     kill 'CONT', @pids;
     wait_for_status($holder, "lease_id <> $lease AND now() < window_end");
     sleep 1;
@@ -107,10 +103,10 @@ ids_go_on('whole server goes on, with another lease', $holders[1]);
 
 # Stops the backends while they sleep, because elsewhere they may hold a lock that the worker needs.
 my $loads = "SELECT %s FROM pg_stat_activity WHERE application_name = 'load'";
-my @backends = split /\n/, $holders[2]->safe_psql('postgres', sprintf $loads, 'pid');
+my @backends = split /\n/, $holders[2]->sql(sprintf $loads, 'pid');
 wait_until {
     kill 'STOP', @backends;
-    $holders[2]->safe_psql('postgres', sprintf $loads, q{bool_and(wait_event = 'PgSleep')}) eq 't'
+    $holders[2]->sql(sprintf $loads, q{bool_and(wait_event = 'PgSleep')}) eq 't'
       or kill('CONT', @backends) && 0;
 } or give_up('the backends never sleep at the same time');
 taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2]));
@@ -153,7 +149,7 @@ $coordinator->pgbench('--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
 SELECT first_node_id FROM randflake_lease_acquire('many', gen_random_uuid(), 3, 60,
     (SELECT secrets FROM randflake_lease_pool));
 SQL
-is( $coordinator->safe_psql('postgres', <<'SQL'), '200|0', 'and get ranges that do not overlap');
+is( $coordinator->sql(<<'SQL'), '200|0', 'and get ranges that do not overlap');
 SELECT count(DISTINCT (nodes, span)),
        (SELECT count(*) FROM randflake_lease a JOIN randflake_lease b
         ON a.lease_id < b.lease_id AND a.nodes && b.nodes AND a.span && b.span)
@@ -162,7 +158,7 @@ SQL
 
 end_load($fleet, $_) for @holders, @copies;
 all_is_well($fleet, $coordinator, 'fleet');
-is($coordinator->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT incarnation) FROM randflake_lease'),
+is($coordinator->sql('SELECT count(*) - count(DISTINCT incarnation) FROM randflake_lease'),
     0, 'no two leases were asked for by one incarnation');
 my $last = pop @copies;
 $_->stop for @holders, @copies;

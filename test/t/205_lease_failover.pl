@@ -1,6 +1,5 @@
 # Fails over to a coordinator that missed the last grants, promotes coordinators that lost nothing,
 # and runs a server as its own coordinator.
-
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
@@ -58,21 +57,19 @@ clock_runs_from($fleet->{clock}, $stands_at);
 # The new coordinator does not know every lease, so it grants node ids that are still in use. The
 # new lease must not begin before all leases of the former coordinator have ended.
 my $newcomer = start_holder($fleet, 'newcomer', $coordinators);
-my $start = $second->safe_psql('postgres',
-    q{SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = 'newcomer'});
+my $start = $second->sql(q{SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = 'newcomer'});
 cmp_ok($start - int($stands_at), '>=', $hold_off, 'failover: a new lease waits for the lost ones');
 load_on($fleet, $newcomer);
 kill 'CONT', @workers;
 is(status_of($newcomer, 'first_node_id'), $missed_node, 'failover: the node id of a lost lease is granted again');
 $turn->quit;
 my @sorted = split /\n/, (finish_session($load))[0];
-is( $second->safe_psql('postgres', "SELECT randflake_generated_at($sorted[1999]) < to_timestamp($start), $sorted[1999] > $sorted[1998]"),
+is( $second->sql("SELECT randflake_generated_at($sorted[1999]) < to_timestamp($start), $sorted[1999] > $sorted[1998]"),
     't|t', 'failover: a run outlives its lease');
-push @{ $fleet->{files} }, [ $missed[0]->name, PostgreSQL::Test::Utils::tempdir_short() . '/sorted' ];
+push @{ $fleet->{files} }, [ $missed[0]->name, tempdir_short() . '/sorted' ];
 append_to_file($fleet->{files}[-1][1], join '', map { "$_\n" } @sorted);
 wait_for_status($_, 'now() < window_end') for @missed;
-is( $second->safe_psql('postgres', 'SELECT high_water > 0 FROM randflake_lease_pool'),
-    't', 'failover: the high-water mark is raised');
+is($second->sql('SELECT high_water > 0 FROM randflake_lease_pool'), 't', 'failover: the high-water mark is raised');
 ok(slurp_file($second->logfile) =~ /node ids were leased by another coordinator before/,
     'failover: the coordinator says so in its log');
 log_has($missed[0], qr/does not renew lease \d+ of node ids: lease \d+ does not exist/,
@@ -86,24 +83,22 @@ $RandflakeLease::duration = 4;
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
 
-sub granted {
-    my ($node) = @_;
+sub granted($node) {
     my $lease;
     wait_until { $lease = ($node->psql('postgres', "SELECT lease_id FROM $acquire"))[1] };
     return $lease;
 }
 
 # The first request starts the takeover. Returns the seconds from this request to the first grant.
-sub holds_off {
-    my ($node) = @_;
+sub holds_off($node) {
     $node->psql('postgres', "SELECT $acquire");
-    return $node->safe_psql('postgres', 'SELECT coalesce(extract(epoch FROM grants_from - clock_timestamp())::bigint, 0) FROM randflake_pool');
+    return $node->sql('SELECT coalesce(extract(epoch FROM grants_from - clock_timestamp())::bigint, 0) FROM randflake_pool');
 }
 
 my $nothing_lost = 'SELECT randflake_lease_configure(nothing_lost => true)';
 my $not_promoted = { message => qr/^this coordinator did not take over by a start or a promotion of its server$/ };
 my $primary = start_coordinator($fleet, 'primary');
-$primary->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 3600, secrets => repeat($$a$$, 16))');
+$primary->sql('SELECT randflake_lease_configure(max_duration => 3600, secrets => repeat($$a$$, 16))');
 my $last = granted($primary);
 my $heir = standby_of($primary, 'heir', start => 0);
 start_in_fleet($fleet, $heir);
@@ -113,10 +108,10 @@ $primary->wait_for_catchup($heir, 'replay', $primary->lsn('insert'));
 $primary->stop;
 $heir->promote;
 cmp_ok(holds_off($heir), '>', 3000, '  promoted: it holds off');
-$heir->safe_psql('postgres', $nothing_lost);
+$heir->sql($nothing_lost);
 cmp_ok(holds_off($heir), '<', 60, '  and no longer after the word that nothing was lost');
 cmp_ok(granted($heir), '>', $last, '  it leases');
-$heir->safe_psql('postgres', $nothing_lost);
+$heir->sql($nothing_lost);
 is(holds_off($heir), 0, '  told again, nothing changes');
 $heir->stop;
 
@@ -147,5 +142,4 @@ all_is_well($fleet, $standby, 'own coordinator', leased => 0);
 $standby->stop('smart');
 $own->stop('smart');
 pass('own coordinator: the lease worker does not keep the server from a smart shutdown');
-
 done_testing();

@@ -1,6 +1,5 @@
 # The test's coordinator sends arbitrary answers or none. The server must issue no identifier,
 # report what happened, and stop on request. Callers must not see the coordinator's text.
-
 use Randflake;
 use RandflakeHandover qw(run_marker_path);
 use RandflakeImpostor;
@@ -15,8 +14,7 @@ my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
 # Replaces the settings file. The settings in `more` last until the next call.
-sub settings {
-    my (%more) = @_;
+sub settings(%more) {
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
         lease_duration => 60, coordinator => $impostor->connstr, %more);
 }
@@ -29,7 +27,7 @@ sub ask_again {
 settings();
 $impostor->play(answer => \&silence);
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
+$node->sql('CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
 
 # If any process crashed, this session and the worker would end.
 my $session = $node->background_psql('postgres');
@@ -37,16 +35,14 @@ $session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 my $worker = lease_worker_of($node);
 
-sub told {
-    my ($pattern, $test_name) = @_;
+sub told($pattern, $test_name) {
     my $error;
     wait_until { ($error = status_of($node, 'lease_error')) =~ $pattern };
     like($error, $pattern, $test_name);
     return $error;
 }
 
-sub caller_is_told {
-    my ($detail, $test_name) = @_;
+sub caller_is_told($detail, $test_name) {
     my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
     is($error->{sqlstate}, '55000', "$test_name: nothing is issued") or diag($error->{text});
     like($error->{detail}, $detail, "$test_name: callers are told the kind");
@@ -59,7 +55,6 @@ my $unusable = qr/^The coordinator has given no usable answer $since/;
 my $no_answer = qr/^The coordinator has not answered $since/;
 
 # --- shapes of answers ---------------------------------------------------------------------------
-
 my $now = time;
 my @good = (1, 7, 1, int($now) - 5, int($now) + 60, 1000 * int($now), undef);
 my $row = row_description(columns(@types)) . data_row(@good);
@@ -67,8 +62,7 @@ my $no_lease = qr/^could not lease node ids: the coordinator sent a row that is 
 my $no_row = qr/^could not lease node ids: the coordinator sent something else than one row$/;
 my $no_sense = qr/^could not lease node ids: the coordinator granted a lease that makes no sense$/;
 
-sub with {
-    my ($column, $value) = @_;
+sub with($column, $value) {
     my @values = @good;
     $values[$column] = $value;
     return lease(@values);
@@ -128,9 +122,7 @@ for my $case (@answers) {
 }
 
 # --- text --------------------------------------------------------------------------------------
-
-sub told_after {
-    my ($answer, $pattern, $test_name, %settings) = @_;
+sub told_after($answer, $pattern, $test_name, %settings) {
     $impostor->play(answer => sub { say_to($_[0], $answer) });
     ask_again(%settings);
     return told($pattern, $test_name);
@@ -154,7 +146,7 @@ for my $shift (0 .. 3) {
         qr/: s{$shift}\xf0/, "a long text, shifted by $shift");
     like($error, qr/^could not lease node ids: s{$shift}(\xf0\x9f\xa6\x86){50,110}$/, '  cut between characters');
 }
-$node->safe_psql('postgres', "CREATE DATABASE $_->[0] ENCODING '$_->[1]' LOCALE 'C' TEMPLATE template0")
+$node->sql("CREATE DATABASE $_->[0] ENCODING '$_->[1]' LOCALE 'C' TEMPLATE template0")
   for [ 'latin', 'LATIN1' ], [ 'ascii', 'SQL_ASCII' ], [ 'japanese', 'EUC_JP' ];
 for my $database (qw(latin ascii japanese)) {
     $node->safe_psql($database, 'CREATE EXTENSION randflake');
@@ -167,7 +159,6 @@ ok(utf8::decode(my $decoded = $all_logged), 'the log is UTF-8');
 like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked for UTF-8');
 
 # --- passwords ---------------------------------------------------------------------------------
-
 sub logged {
     return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/, slurp_file($node->logfile);
 }
@@ -199,7 +190,6 @@ for my $coordinator ("host=$impostor->{directory} password=hunter 2leak",
 unlike(logged(), qr/hunter|2leak/, 'no part of a password is logged');
 
 # --- kinds -------------------------------------------------------------------------------------
-
 told_after(report('55000', 'no leak of node ids') . ready(), qr/no leak/, 'a refusal');
 caller_is_told(qr/^The coordinator has refused $since/, 'a refusal');
 told_after(report('42501', 'permission denied for leak') . ready(), qr/permission/, 'an error');
@@ -216,7 +206,6 @@ is(error_of($node, 'SELECT randflake_generate()')->{detail},
     "The coordinator has not answered since $first.", 'since the first failure');
 
 # --- endless answers ---------------------------------------------------------------------------
-
 sub asking { return split ' ', `ps -o pid= --ppid $worker` }
 
 sub memory {
@@ -285,13 +274,13 @@ for my $case (@endless) {
     for (1 .. 5) {
         told_after(error_text('before'), qr/before/, "endless $name: is next");
         $impostor->play(%scenario);
-        $node->safe_psql('postgres', 'CREATE DATABASE dropped TEMPLATE template0');
+        $node->sql('CREATE DATABASE dropped TEMPLATE template0');
         my $connected = length $impostor->startups;
         ask_again(coordinator => $impostor->connstr("passfile=$passfile"));
         wait_until { length $impostor->startups > $connected };
         my $memory = 0;
         my $began = time;
-        $node->safe_psql('postgres', 'DROP DATABASE dropped');
+        $node->sql('DROP DATABASE dropped');
         $dropped = time - $began;
         while (time < $began + 2) {
             my $now = memory();
@@ -314,7 +303,6 @@ for my $case (@endless) {
 }
 
 # --- the server lives --------------------------------------------------------------------------
-
 is($session->query_safe('SELECT pg_backend_pid()'), $backend, 'the session from the beginning goes on');
 is(lease_worker_of($node), $worker, 'and so does the worker');
 is_deeply([ asking() ], [], 'which has no process left over');
@@ -323,7 +311,6 @@ unlike($log, qr/terminated by signal|exited with|PANIC|TRAP/, 'no process crashe
 unlike($log, qr/^(?:NOTICE|WARNING):/m, 'libpq has printed nothing to the log');
 
 # --- deadlines ---------------------------------------------------------------------------------
-
 for my $case (@endless[ 0, 4, 1, 5 ]) {
     my ($name, %scenario) = @$case;
     told_after(error_text('before'), qr/before/, "deadline, $name: is next");
@@ -346,7 +333,6 @@ like($impostor->startups, qr/default_transaction_isolation=read.* committed -c s
     '  and on the coordinator they end by themselves');
 
 # --- stopping ----------------------------------------------------------------------------------
-
 $session->quit;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -367,11 +353,10 @@ for my $case (@endless) {
 }
 
 # --- until when ----------------------------------------------------------------------------------
-
 # A refusal may contain the time of the next possible grant. The server ignores invalid times.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
-my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
+my $then = $node->sql("SELECT to_timestamp($soon)");
 for my $case (
     [ 'a refusal', '55000', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
     [ 'no free node id', '53400', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
@@ -387,9 +372,7 @@ for my $case (
 }
 
 # --- limits of time ----------------------------------------------------------------------------
-
-sub renewal {
-    my ($last, $clock) = @_;
+sub renewal($last, $clock = undef) {
     return row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ])
       . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
 }
@@ -435,8 +418,7 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
 # The server requests a lease of 60 seconds. If a lease exceeds 60 seconds plus the tolerated
 # difference of clocks, the server gives the lease back, because it cannot shorten a window.
 my $given_back = $node->basedir . '/given_back';
-sub grant_and_listen {
-    my ($first, $length) = @_;
+sub grant_and_listen($first, $length) {
     return sub {
         my ($client, $request) = @_;
         my $begin = $first // int(time);
@@ -475,7 +457,6 @@ is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036
     'the largest numbers');
 
 # --- renewals ----------------------------------------------------------------------------------
-
 my $end = int(time) + 1000;
 start_with { (1, 7, 1, int(time) - 5, $end) } lease_duration => '20min';
 wait_for_lease($node);
@@ -492,7 +473,7 @@ for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() .
     is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 1),
         "renewal, $name: the lease stays as it was");
 }
-is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, 'and identifiers go on');
+is($node->sql('SELECT count(randflake_generate())'), 1, 'and identifiers go on');
 for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ]) {
     my ($last, $expected) = @$case;
     $impostor->play(answer => sub { say_to($_[0], renewal($last)) });
@@ -515,7 +496,7 @@ told(qr/^could not lease node ids: no lease any more$/, 'renewed to 2^62: anothe
 log_has($node, qr/LOG: .*${could_not}the coordinator renewed it to 2058-.*, but 1200 seconds were asked for at 20\d\d-.* by this server's clock$/m,
     '  the answer is named', $offset);
 is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 101), '  the lease keeps its end');
-is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, '  and identifiers go on');
+is($node->sql('SELECT count(randflake_generate())'), 1, '  and identifiers go on');
 like(slurp_file($wanted), qr/^randflake_lease_renew\n(?:randflake_lease_acquire\n)+$/, '  it is not renewed again');
 
 $impostor->play(answer => \&silence);

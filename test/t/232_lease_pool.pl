@@ -2,7 +2,6 @@
 # after any history, and how many rows a grant reads. Then the test changes one rule at a time, and
 # a check must find each change. RANDFLAKE_ROUNDS sets the number of histories. With
 # more than one, the pool in which a test counts reads is the largest.
-
 use Randflake;
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
@@ -10,7 +9,7 @@ my $node = PostgreSQL::Test::Cluster->new('coordinator');
 $node->init;
 $node->append_conf('postgresql.conf', "log_statement = none\nlog_min_messages = error\nautovacuum = off\nfsync = off\n");
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE EXTENSION randflake_coordinator;
 CREATE TABLE clock (now bigint NOT NULL);
 INSERT INTO clock VALUES (1750000000);
@@ -189,7 +188,6 @@ sub told {
 told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
-
 # With c classes, 16 chunks suffice while fewer than (16 - c + 1) * 64 / c node ids are in use.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
@@ -207,8 +205,7 @@ is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the 
 # Short leases fill a chunk. Then transactions that collect them roll back, in all ways, before
 # another grant takes one node id. If the rollback hid the ended leases, each round would open
 # another chunk.
-sub rolled_back {
-    my ($move) = @_;
+sub rolled_back($move) {
     told('SELECT fresh(0, 1024)');
     for (1 .. 4) {
         told("CALL ask_often(1, 64)");
@@ -250,15 +247,13 @@ told('CALL ask_often(1, 512)');
 is(told('SELECT count(ask(nodes)) FROM unnest(ARRAY[16, 32, 64, 1000, 3000]) AS nodes'), 5, 'requests of any size find their place');
 
 # --- reads ---------------------------------------------------------------------------------------
-
 my $pool = $rounds > 1 ? 131072 : 32768;
 my %rows = (few => 'SELECT i, 1 FROM generate_series(0, 99) AS i',
     'side by side' => "SELECT i, 1 FROM generate_series(0, $pool / 64 * 15) AS i",
     spread => "SELECT i * 4, 1 FROM generate_series(0, $pool / 64 * 15) AS i",
     mixed => "SELECT i * 64, (ARRAY[1, 3, 5, 16, 33, 64])[1 + i % 6] FROM generate_series(0, $pool / 69) AS i",
     'nearly everywhere' => "SELECT i, 1 FROM generate_series(0, $pool / 64 * 61) AS i");
-sub fill {
-    my ($where, $ends) = @_;
+sub fill($where, $ends) {
     told("SELECT fresh(0, $pool)");
     told(<<"SQL");
 INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
@@ -301,15 +296,13 @@ told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbi
 like(reads(), qr/^([4-9]|1[0-2]) and [4-7]$/, 'where leases have ended: some more');
 
 # --- any history ---------------------------------------------------------------------------------
-
 told('SELECT fresh(0, 64)');
 told('VACUUM randflake_lease, gone, randflake_lease_chunk'); # a history would read the dead rows in each step
 my @histories = (
     # An entry has the pool's first node id and size, the server's own node ids, and request sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
-sub history {
-    my ($number, $seed) = @_;
+sub history($number, $seed) {
     my ($first, $count, $own, $sizes) = @{ $histories[$number] };
     told("SELECT fresh($first, $count)");
     told("UPDATE own_nodes SET nodes = '$own'");    # by a restart with other settings
@@ -357,7 +350,6 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
     't', 'classes');
 
 # --- changed rules -------------------------------------------------------------------------------
-
 my @changes = (
     # An entry has a function, a piece of its code, a replacement, a check, and the correct result.
     [ 'find_cell', 'c.class = cell AND', 'c.class > 99 AND', \&opened, $opened ],

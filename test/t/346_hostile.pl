@@ -2,7 +2,6 @@
 # in sessions that the test cancels or that time out. Checks that the server survives, that its
 # memory does not grow, and that no output contains the secret. RANDFLAKE_ROUNDS sets how many calls
 # of a function the test picks.
-
 use HostileCalls;
 use Randflake;
 
@@ -14,7 +13,7 @@ my $node = start_server('main', extensions => [qw(randflake_type randflake_coord
 my $postmaster = postmaster_of($node);
 my $everything = '';    # all output to any role
 
-$node->safe_psql('postgres', <<'SQL' . hostile_schema());
+$node->sql(<<'SQL' . hostile_schema());
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE granted LOGIN IN ROLE pg_monitor;
 GRANT CREATE ON DATABASE postgres TO ordinary, granted;
@@ -22,12 +21,11 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO granted;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO granted;
 SQL
 my @users = qw(ordinary granted);
-my @functions = split /\n/, $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
+my @functions = split /\n/, $node->sql('SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
 cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 
 # Runs statements as a user. Returns the output with the errors. An error does not end the session.
-sub seen_by {
-    my ($user, $sql, $database) = @_;
+sub seen_by($user, $sql, $database = undef) {
     my ($status, $out, $err) = $node->psql($database // 'postgres', $sql, on_error_stop => 0,
         timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-U', $user, '-v', 'VERBOSITY=verbose' ]);
@@ -37,7 +35,6 @@ sub seen_by {
 }
 
 # --- arguments and places ------------------------------------------------------------------------
-
 for my $user (@users) {
     my ($out, $err) = seen_by($user, "SELECT * FROM hostile.call_all($calls)");
     note("$user: SQLSTATE and number of calls\n$out");
@@ -71,7 +68,7 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-$node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
+$node->sql(q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');
 SET client_encoding = SQL_ASCII;
@@ -83,8 +80,7 @@ SQL
 is(() = $err =~ /ERROR:\s+22P02/g, 4, 'bytes that are no characters are refused');
 
 # --- settings ------------------------------------------------------------------------------------
-
-my $may_set = $node->safe_psql('postgres',
+my $may_set = $node->sql(
     q{SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE name ~ '^randflake\.' AND context = 'user'});
 for my $user (@users) {
     ($out, $err) = seen_by($user, 'SELECT * FROM hostile.set_all()');
@@ -98,7 +94,6 @@ for my $user (@users) {
 }
 
 # --- cursors and subtransactions -----------------------------------------------------------------
-
 for my $user (@users) {
     ($out, $err) = seen_by($user, statements_of_a_session());
     unlike($err, qr/ERROR:\s+(?:XX|57P)/, "$user: cursors, subtransactions, prepared statements");
@@ -106,7 +101,6 @@ for my $user (@users) {
 }
 
 # --- cancellation and timeouts -------------------------------------------------------------------
-
 my $endless = 'SET statement_timeout = 300; SET randflake.max_wait = 2147483647';
 for my $sql ('SELECT count(*) FROM randflake_generate(2147483647)',
     'SELECT count(*) FROM (SELECT randflake_generate(2147483647)) AS ids',
@@ -126,7 +120,7 @@ my @sessions = map {
 my $cancelled = 0;
 while (grep { $_->{handle}->pumpable } @sessions) {
     $_->{handle}->pump_nb for grep { $_->{handle}->pumpable } @sessions;
-    $cancelled += $node->safe_psql('postgres', <<'SQL');
+    $cancelled += $node->sql(<<'SQL');
 SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
 WHERE pid <> pg_backend_pid() AND state = 'active' AND query ~ 'hostile|randflake' AND random() < 0.1
 SQL
@@ -140,17 +134,15 @@ note("$cancelled cancels");
 cmp_ok($cancelled, '>', 0, 'some were cancelled');
 
 # --- memory --------------------------------------------------------------------------------------
-
 ($out, $err) = seen_by('postgres', memory_of_loops());
 note("bytes left in memory contexts and in the process; calls, function, call\n$out$err");
 my @grown = grep { /^(-?\d+)\|(-?\d+)\|/ && ($1 > 100_000 || $2 > 1 << 17) } split /\n/, $out;
 is_deeply(\@grown, [], 'memory stays flat');
 my %measured = map { (split /\|/)[3] => 1 } split /\n/, $out;
-my ($triggers) = $node->safe_psql('postgres', q{SELECT count(*) FROM hostile.functions WHERE prorettype = 'trigger'::regtype});
+my ($triggers) = $node->sql(q{SELECT count(*) FROM hostile.functions WHERE prorettype = 'trigger'::regtype});
 is(keys(%measured) + $triggers, scalar @functions, '  for every function');
 
 # --- afterwards ----------------------------------------------------------------------------------
-
 is(postmaster_of($node), $postmaster, 'the server has stayed up');
 all_distinct($node, 'SELECT randflake_generate() FROM generate_series(1, 10000)', 10000, '  and makes identifiers');
 $node->stop;
@@ -159,5 +151,4 @@ is(join("\n", $log =~ /.*(?:terminated by signal|PANIC|TRAP|Sanitizer|reinitiali
     '  no process has crashed');
 no_secret_in($everything, $secret, 'no role saw the secret');
 no_secret_in($log, $secret, '  nor has the log');
-
 done_testing();

@@ -1,5 +1,4 @@
 # Tests masks and 53-bit identifiers as described in docs/masking.md.
-
 use Docs;
 use JSON::PP ();
 use Randflake;
@@ -12,14 +11,13 @@ my $largest = (1 << 53) - 1;
 my $node = start_server('main', init => [ allows_streaming => 1 ], own_clock => 1, extensions => ['randflake_type'],
     secrets => [$secret], settings => { node_id => 254, node_count => 2, max_wait => '1h' });
 
-is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
+is($node->sql("SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
     '8771554062691717|4345888219859292', 'the two known answers');
 
 # --- vectors -----------------------------------------------------------------------------------
-
 my @vectors = @{ JSON::PP::decode_json(slurp_file('test/unit/feistel_vectors.json')) };
 for my $encoding (qw(utf8 koi8r win1251 sql_ascii)) {
-    $node->safe_psql('postgres', "CREATE DATABASE $encoding ENCODING $encoding LOCALE 'C' TEMPLATE template0");
+    $node->sql("CREATE DATABASE $encoding ENCODING $encoding LOCALE 'C' TEMPLATE template0");
     $node->safe_psql($encoding, 'CREATE EXTENSION randflake');
     for my $vector (grep { $_->{secret} eq $secret && $_->{use} eq 'randflake mask' } @vectors) {
         my ($label, $numbers) = ($vector->{label}, $vector->{numbers});
@@ -33,15 +31,12 @@ WHERE randflake_mask(number, '$label') = masked AND randflake_unmask(masked, '$l
 SQL
     }
 }
-error_is($node, "SELECT randflake_mask(1, E'\\xfc')", '22021',
-    { message => qr/not valid text/, detail => qr/ASCII/, hint => qr/customer/ },
-    'SQL_ASCII: a label is ASCII', database => 'sql_ascii');
+error_is($node, "SELECT randflake_mask(1, E'\\xfc')", '22021', { message => qr/not valid text/, detail => qr/ASCII/,
+    hint => qr/customer/ }, 'SQL_ASCII: a label is ASCII', database => 'sql_ascii');
 
 # --- the page ----------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', block($_)) for qw(mask generate prefix columns api);
-is($node->safe_psql('postgres',
-        "SET ROLE web; SELECT name FROM api.customer(8771554062691717), api.add_customer('Joan')"),
+$node->sql(block($_)) for qw(mask generate prefix columns api);
+is($node->sql("SET ROLE web; SELECT name FROM api.customer(8771554062691717), api.add_customer('Joan')"),
     'Ada', 'a function finds the row');
 for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')",
     'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)') {
@@ -54,12 +49,12 @@ error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',
 my @numbers = map { $_ <= 2000 ? $_ : int(rand 1 << 27) << 26 | int(rand 1 << 26) } 1 .. 9999;
 push @numbers, $largest;
 my $masks = join ', ', map { "$_" } @numbers;
-my @expected = split /\n/, $node->safe_psql('postgres', <<"SQL");
+my @expected = split /\n/, $node->sql(<<"SQL");
 SELECT randflake_mask(n, 'order') || ' ' || n
 FROM unnest(ARRAY[$masks]::bigint[]) WITH ORDINALITY AS u (n, i) ORDER BY i
 SQL
 is(scalar @expected, 10000, 'ten thousand numbers');
-my $directory = PostgreSQL::Test::Utils::tempdir();
+my $directory = tempdir();
 append_to_file("$directory/mask.mjs", block('mask.mjs'));
 append_to_file("$directory/main.mjs", <<"JS");
 import { createInterface } from 'node:readline';
@@ -81,28 +76,25 @@ SKIP: {
 }
 
 # --- a standby ---------------------------------------------------------------------------------
-
 my $standby = standby_of($node, 'standby');
-is($standby->safe_psql('postgres', "SELECT randflake_unmask(randflake_mask(1, 'customer'), 'customer')"),
-    1, 'standby: masks');
+is($standby->sql("SELECT randflake_unmask(randflake_mask(1, 'customer'), 'customer')"), 1, 'standby: masks');
 error_is($standby, 'SELECT randflake53_generate()', '25006', { hint => qr/primary/ }, 'standby: generates nothing');
 $standby->stop;
 
 # --- crashes -----------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE TABLE made (id bigint, n serial)');
+$node->sql('CREATE TABLE made (id bigint, n serial)');
 my $make = 'INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 40000)';
-$node->safe_psql('postgres', $make);
+$node->sql($make);
 for my $stop ('immediate', 'fast', 'immediate') {
     $node->stop($stop);
     start_under_clock($node);
-    $node->safe_psql('postgres', $make);
+    $node->sql($make);
 }
-my $before = $node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
-my $mask = $node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')");
+my $before = $node->sql('SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
+my $mask = $node->sql("SELECT randflake_mask(1, 'customer')");
 my $from = time + 60;
 reload_secrets($node, $secret, $from, random_secret());
-is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),
+is($node->sql('SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),
     $before, 'a further secret: earlier identifiers decode');
 my $loop = start_session($node, "DO \$\$ BEGIN WHILE clock_timestamp() < to_timestamp($from) + interval '2 s' LOOP
     INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 1000); COMMIT; PERFORM pg_sleep(0.02);
@@ -110,17 +102,16 @@ my $loop = start_session($node, "DO \$\$ BEGIN WHILE clock_timestamp() < to_time
 $node->poll_query_until('postgres', 'SELECT count(*) > 160000 FROM made');
 clock_runs_from($node, $from - 1);
 is((finish_session($loop))[1], '', '  a session goes on through its time');
-is($node->safe_psql('postgres', <<"SQL"), 't|t|t|t', '  no identifier twice, and each decodes to its own');
+is($node->sql(<<"SQL"), 't|t|t|t', '  no identifier twice, and each decodes to its own');
 SELECT count(*) = count(DISTINCT id), count(*) = count(DISTINCT d), bool_and(randflake53_encode((d).generated_at, (d).node_id, (d).sequence) = id),
        count(*) FILTER (WHERE (d).generated_at >= to_timestamp($from)) > 1000
 FROM (SELECT id, randflake53_decode(id) AS d FROM made) AS decoded
 SQL
-is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')"), $mask, '  masks stay');
+is($node->sql("SELECT randflake_mask(1, 'customer')"), $mask, '  masks stay');
 my $fields = fields_of($node, 'SELECT id FROM made', 'randflake53_decode(id)');
 like($fields->{nodes}, qr/^25[45]( 255)?$/, '  all under node ids of this server');
 
 # --- node ids -----------------------------------------------------------------------------------
-
 $node->stop;
 for my $case ([ 255, 2, 'node ids 255 to 256' ], [ 0, 257, 'node ids 0 to 256' ], [ 131071, 1, 'node ids 131071 to 131071' ]) {
     my ($first, $count, $named) = @$case;
@@ -129,22 +120,20 @@ for my $case ([ 255, 2, 'node ids 255 to 256' ], [ 0, 257, 'node ids 0 to 256' ]
     start_under_clock($node);
     like(slurp_file($node->logfile, $offset), qr/cannot generate 53-bit identifiers: \Q$named\E do not fit/,
         "$named: the log says so");
-    error_is($node, 'SELECT randflake53_generate()', '55000',
-        { message => qr/^\Q$named\E do not fit in 53-bit/, detail => qr/from 0 to 255/, hint => qr/"randflake.node_id"/ },
-        '  and a call at once');
-    ok($node->safe_psql('postgres', 'SELECT randflake_generate()'), '  others are made');
+    error_is($node, 'SELECT randflake53_generate()', '55000', { message => qr/^\Q$named\E do not fit in 53-bit/,
+        detail => qr/from 0 to 255/, hint => qr/"randflake.node_id"/ }, '  and a call at once');
+    ok($node->sql('SELECT randflake_generate()'), '  others are made');
     $node->stop;
 }
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(first_node_id => 255, node_count => 2)');
+$coordinator->sql('SELECT randflake_lease_configure(first_node_id => 255, node_count => 2)');
 my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 1);
-ok($holder->safe_psql('postgres', 'SELECT randflake53_generate()'), 'leased: node id 255');
+ok($holder->sql('SELECT randflake53_generate()'), 'leased: node id 255');
 my $other = start_holder($fleet, 'other', $coordinator, node_count => 1);
 error_is($other, 'SELECT randflake53_generate()', '55000',
     { message => qr/^node ids 256 to 256 do not fit/, hint => qr/pool/ }, 'leased: node id 256');
 $_->stop for $holder, $other, $coordinator;
-
 every_block_was_used();
 done_testing();

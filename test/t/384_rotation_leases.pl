@@ -1,7 +1,6 @@
 # Changes the secret of servers that lease node ids. A server with the new secret continues. A
 # server without this secret stops when the secret begins, and resumes without a restart once it has
 # the secret. If the coordinator lacks the secret, all servers stop until it knows the secret.
-
 use Docs;
 use Randflake;
 use RandflakeLease;
@@ -22,14 +21,12 @@ configure($coordinator, secret_file => secret_path($coordinator));
 start_in_fleet($fleet, $coordinator);
 make_coordinator($coordinator);
 
-sub configure_holder {
-    my ($node, %settings) = @_;
+sub configure_holder($node, %settings) {
     configure($node, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($node),
         lease_duration => $RandflakeLease::duration, max_wait => '2min', %settings);
 }
 
-sub holder {
-    my ($name, @file) = @_;
+sub holder($name, @file) {
     my $node = new_holder($fleet, $name, $coordinator);
     write_secrets($node, @file);
     configure_holder($node);
@@ -39,13 +36,12 @@ sub holder {
 }
 
 sub now {
-    return $coordinator->safe_psql('postgres', 'SELECT floor(extract(epoch FROM clock_timestamp()))::bigint');
+    return $coordinator->sql('SELECT floor(extract(epoch FROM clock_timestamp()))::bigint');
 }
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
 
-sub coordinator_shows {
-    my ($node, $condition, $test_name) = @_;
+sub coordinator_shows($node, $condition, $test_name) {
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
 SELECT count(*) > 0 FROM randflake_leases WHERE state = 'active' AND holder = '@{[ $node->name ]}' AND $condition
 SQL
@@ -54,21 +50,20 @@ SQL
 my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
 
 # --- the change -----------------------------------------------------------------------------------
-
 my $from = now() + 600;
 my @ring = ($secrets[0], $from => $secrets[1]);
 is(reload_secrets($first, @ring), 2, 'one server has a second secret');
-my $fingerprint = $first->safe_psql('postgres', $latest);
+my $fingerprint = $first->sql($latest);
 coordinator_shows($first, "secrets LIKE '% $fingerprint@%' AND stops_at = to_timestamp($from)",
     '  and names it to a coordinator that does not know it yet');
-my $call = $first->safe_psql('postgres', block('call'));
+my $call = $first->sql(block('call'));
 is($call, "SELECT randflake_lease_add_secret('$fingerprint', '" . utc($from) . q{');}, '  the call for the owner');
-$coordinator->safe_psql('postgres', $call);
+$coordinator->sql($call);
 coordinator_shows($first, 'stops_at IS NULL', '  after which it goes on');
-is($coordinator->safe_psql('postgres', block('stops')) =~ s/\|[^|]*$//r,
-    'second|' . $second->safe_psql('postgres', $latest), '  and the other one is shown');
-is($coordinator->safe_psql('postgres', 'SELECT stops_at FROM randflake_leases WHERE holder = $$second$$ LIMIT 1'),
-    $coordinator->safe_psql('postgres', "SELECT to_timestamp($from)"), '  with the time');
+is($coordinator->sql(block('stops')) =~ s/\|[^|]*$//r,
+    'second|' . $second->sql($latest), '  and the other one is shown');
+is($coordinator->sql('SELECT stops_at FROM randflake_leases WHERE holder = $$second$$ LIMIT 1'),
+    $coordinator->sql("SELECT to_timestamp($from)"), '  with the time');
 is(reload_secrets($coordinator, @ring), 2, 'the coordinator decodes');
 
 clock_runs_from($fleet->{clock}, $from - 15);
@@ -94,21 +89,19 @@ is(status_of($second, "window_end = to_timestamp($from)"), 't', '  its window en
 wait_for_open_window($first);
 
 # --- the late server ------------------------------------------------------------------------------
-
 my $back = now();
 is(reload_secrets($second, @ring), 2, 'the other server reads the file afterwards');
 wait_for_open_window($second);
 wait_for_status($second, 'problem IS NULL AND lease_error IS NULL');
 pass('  and goes on without a restart');
-is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
+is($coordinator->sql(block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
 # Returns how many identifiers the server's clients received for each second.
-sub seconds_of {
-    my ($name) = @_;
+sub seconds_of($name) {
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };
-    return map { [ split /\|/ ] } split /\n/, $coordinator->safe_psql('postgres', <<"SQL");
+    return map { [ split /\|/ ] } split /\n/, $coordinator->sql(<<"SQL");
 CREATE TEMP TABLE load (id bigint);
 $copies
 SELECT extract(epoch FROM randflake_generated_at(id))::bigint AS second, count(*) FROM load GROUP BY 1 ORDER BY 1
@@ -126,7 +119,6 @@ cmp_ok($seconds[-1], '>', $back, '  and after it had it');
 all_is_well($fleet, $coordinator, 'both');
 
 # --- an uninformed coordinator --------------------------------------------------------------------
-
 my $third = holder('third', @ring);
 my @fleet_of_three = ($first, $second, $third);
 my $untold = now() + 600;
@@ -135,25 +127,24 @@ is(reload_secrets($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of
 clock_runs_from($fleet->{clock}, $untold - 8);
 wait_for_status($_, "window_end = to_timestamp($untold)") for @fleet_of_three;
 pass('the coordinator lacks the secret: all stop');
-is($coordinator->safe_psql('postgres', block('reached')), $coordinator->safe_psql('postgres', "SELECT to_timestamp($untold)"),
+is($coordinator->sql(block('reached')), $coordinator->sql("SELECT to_timestamp($untold)"),
     '  and no lease goes beyond the time');
-$coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('configure')));
+$coordinator->sql($first->sql(block('configure')));
 wait_for_open_window($_) for @fleet_of_three;
 pass('  told afterwards, all go on');
 is(reload_secrets($coordinator, @ring), 3, 'the coordinator decodes');
 
 # --- a withdrawn secret ---------------------------------------------------------------------------
-
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
+$coordinator->sql('SELECT randflake_lease_configure(max_duration => 600)');
 configure_holder($first, lease_duration => '10min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
 is(reload_secrets($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
-coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'}, '  is named at once');
-$coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));
-$fingerprint = $first->safe_psql('postgres', $latest);
-$coordinator->safe_psql('postgres', block('withdraw') =~ s/'[0-9a-f]{16}'/'$fingerprint'/r);
-is($coordinator->safe_psql('postgres', "SELECT secrets ~ '$fingerprint' FROM randflake_pool"), 'f', '  and withdrawn');
+coordinator_shows($first, q{secrets LIKE '% } . $first->sql($latest) . q{@%'}, '  is named at once');
+$coordinator->sql($first->sql(block('call')));
+$fingerprint = $first->sql($latest);
+$coordinator->sql(block('withdraw') =~ s/'[0-9a-f]{16}'/'$fingerprint'/r);
+is($coordinator->sql("SELECT secrets ~ '$fingerprint' FROM randflake_pool"), 'f', '  and withdrawn');
 
 load_on($fleet, $_) for @fleet_of_three;
 sleep 2;

@@ -1,6 +1,5 @@
 # Dumps, restores and moves databases that have the managed script, by itself or as an extension of
 # pg_tle. Installs a later version of the script over an earlier one.
-
 use Docs;
 use Randflake;
 use RandflakeInstallation;
@@ -10,19 +9,16 @@ my ($installation, $extensions) = private_installation();
 my $node = managed_server('main', install_path => $installation, streaming => 'logical', conf => "max_prepared_transactions = 2\n");
 install_managed($node, undef);
 
-sub problem_is {
-    my ($database, $pattern, $test_name) = @_;
+sub problem_is($database, $pattern, $test_name) {
     like(as_owner($node, 'SELECT mode, problem, first_node_id FROM randflake.randflake_status', $database), $pattern, $test_name);
 }
 
-sub restore {
-    my ($from, $to) = @_;
-    $node->safe_psql('postgres', "CREATE DATABASE $to OWNER owner");
+sub restore($from, $to) {
+    $node->sql("CREATE DATABASE $to OWNER owner");
     command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr($from) . "' | psql -XqAt -v ON_ERROR_STOP=1 -U owner '" . $node->connstr($to) . "'" ], "$to: restored");
 }
 
 # --- the status -----------------------------------------------------------------------------------
-
 problem_is('app', qr/^managed\|randflake is not configured in this database: .*\|$/, 'the status before it is configured');
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 7); CREATE TABLE item (id bigint DEFAULT randflake.randflake_generate()); INSERT INTO item DEFAULT VALUES');
 my $secret = 'SELECT secret FROM randflake.randflake_state';
@@ -33,10 +29,8 @@ as_owner($node, 'DROP SEQUENCE randflake.randflake_tickets_7, randflake.randflak
 problem_is('restored', qr/^managed\|this database is a copy.*\|7$/, '  without sequences');
 
 # --- the text -------------------------------------------------------------------------------------
-
 # What runs is what the file shows. The functions in SQL have no body that could differ in text.
-sub runs_as_shown {
-    my ($file, $database, $schema, $least) = @_;
+sub runs_as_shown($file, $database, $schema, $least) {
     my %functions;
     for my $chunk (split /^(?=CREATE (?:OR REPLACE )?FUNCTION )/m, slurp_file($file) =~ s/\@extschema\@/$schema/gr) {
         my ($name) = $chunk =~ /^CREATE (?:OR REPLACE )?FUNCTION (?:randflake\.)?(\w+)\(/ or next;
@@ -49,7 +43,7 @@ sub runs_as_shown {
         FROM pg_proc AS p, LATERAL (SELECT CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE 'in SQL' END AS body) AS f WHERE p.pronamespace = '$schema'::regnamespace}),
         join("\n---\n", @shown), '  are there as they run');
 }
-$node->safe_psql('postgres', "CREATE DATABASE $_ OWNER owner") for qw(coordinator extension);
+$node->sql("CREATE DATABASE $_ OWNER owner") for qw(coordinator extension);
 as_owner($node, slurp_file('managed/coordinator.sql'), 'coordinator');
 $node->safe_psql('extension', 'CREATE SCHEMA coordinates; CREATE EXTENSION randflake_coordinator SCHEMA coordinates');
 runs_as_shown('managed/randflake.sql', 'app', 'randflake', 30);
@@ -57,17 +51,15 @@ runs_as_shown('managed/coordinator.sql', 'coordinator', 'randflake_coordinator',
 runs_as_shown((glob 'extension/randflake_coordinator--*.sql')[0], 'extension', 'coordinates', 40);
 
 # --- quoted names --------------------------------------------------------------------------------
-
-$node->safe_psql('postgres', 'CREATE ROLE "Owner 1" LOGIN; CREATE DATABASE named OWNER "Owner 1"');
+$node->sql('CREATE ROLE "Owner 1" LOGIN; CREATE DATABASE named OWNER "Owner 1"');
 my $scripts = join '', map { 'BEGIN;' . slurp_file($_) . 'COMMIT;' } 'managed/randflake.sql', 'migrate/randflake_migrate.sql';
 is($node->safe_psql('named', "$scripts SELECT randflake.randflake_configure(NULL, 11); CREATE TABLE item (id serial PRIMARY KEY); SELECT count(*) > 0 FROM randflake_migrate.plan() AS p WHERE p::text ~ 'item'",
         extra_params => [ '-U', 'Owner 1' ]) =~ /t$/, 1, 'an owner whose name needs quotes installs and plans');
 
 # --- publications and prepared transactions -------------------------------------------------------
-
 # Another server's row and rotations never arrive, whatever is published, and stop no worker. The
 # subscriber lacks the sequences that the publisher's row names.
-$node->safe_psql('postgres', "CREATE DATABASE $_ OWNER owner") for qw(publisher subscriber);
+$node->sql("CREATE DATABASE $_ OWNER owner") for qw(publisher subscriber);
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $item = 'CREATE TABLE item (id bigint DEFAULT randflake.randflake_generate())';
 as_owner($node, "$install SELECT randflake.randflake_configure(NULL, 30); $item; INSERT INTO item SELECT FROM generate_series(1, 5)", 'publisher');
@@ -121,27 +113,23 @@ $node->safe_psql('publisher', q{COMMIT PREPARED 'it''s one'}, extra_params => [ 
 like((finish_session($waits))[1], qr/WARNING: .*waits for prepared transactions: 'it''s one'.*COMMIT PREPARED/s, 'configure names the prepared transaction that it waits for');
 
 # --- another tablespace ---------------------------------------------------------------------------
-
-my $space = PostgreSQL::Test::Utils::tempdir();
-$node->safe_psql('postgres', "CREATE TABLESPACE space LOCATION '$space'; CREATE DATABASE copy TEMPLATE app");
+my $space = tempdir();
+$node->sql("CREATE TABLESPACE space LOCATION '$space'; CREATE DATABASE copy TEMPLATE app");
 for my $place (qw(space pg_default)) {
-    $node->safe_psql('postgres', "ALTER DATABASE $_ SET TABLESPACE $place") for qw(app copy);
+    $node->sql("ALTER DATABASE $_ SET TABLESPACE $place") for qw(app copy);
     as_owner($node, 'INSERT INTO item SELECT FROM generate_series(1, 3)');
     error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/is a copy/ }, "a copy in $place", database => 'copy');
 }
 is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a database goes on in another tablespace');
 
 # --- the extension --------------------------------------------------------------------------------
-
 # Makes an extension from the text that pg_tle would register, because pg_tle is not installed.
-sub write_file {
-    my ($name, $text) = @_;
+sub write_file($name, $text) {
     unlink "$extensions/$name";
     append_to_file("$extensions/$name", $text);
 }
 
-sub register {
-    my ($program, @arguments) = @_;
+sub register($program, @arguments) {
     my $printed = `$program @arguments`;
     my ($function, $parts, $script) = $printed =~ /^SELECT pgtle\.(\w+)\('randflake_managed', (.*?), \$_randflake_managed_\$\n(.*)\$_randflake_managed_\$\);/s
       or die "$program printed something else";
@@ -151,7 +139,7 @@ sub register {
     return $printed;
 }
 register('managed/pgtle.sh');
-$node->safe_psql('postgres', 'CREATE DATABASE tle OWNER owner');
+$node->sql('CREATE DATABASE tle OWNER owner');
 as_owner($node, 'CREATE EXTENSION randflake_managed; SELECT randflake.randflake_configure(NULL, 9); CREATE TABLE item (id bigint DEFAULT randflake.randflake_generate()); INSERT INTO item DEFAULT VALUES', 'tle');
 restore('tle', 'tle_restored');
 is(as_owner($node, $secret, 'tle_restored'), as_owner($node, $secret, 'tle'), 'the extension: a dump has the secret');
@@ -161,21 +149,15 @@ is(as_owner($node, 'SELECT string_agg(d.node_id::text, $$,$$ ORDER BY d.node_id)
 is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh takes nothing but a version');
 
 # --- a later version ------------------------------------------------------------------------------
-
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /gr =~ s/(?<=installed > )1 /2 /r;
 
 # Returns the statements that can fail. A psql that fails does not read the rest of a long input.
-sub head {
-    return $_[0] =~ s/^CREATE SCHEMA.*//msr;
-}
+sub head { return $_[0] =~ s/^CREATE SCHEMA.*//msr }
+sub install { as_owner($node, "BEGIN; $_[0] COMMIT") }
 
-sub install {
-    as_owner($node, "BEGIN; $_[0] COMMIT");
-}
-
-$node->safe_psql('postgres', 'CREATE ROLE reader');
+$node->sql('CREATE ROLE reader');
 as_owner($node, <<'SQL');
 GRANT EXECUTE ON FUNCTION randflake.randflake_decode(bigint) TO reader;
 REVOKE EXECUTE ON FUNCTION randflake.randflake_generate_text() FROM PUBLIC;
@@ -220,12 +202,12 @@ for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another for
     as_owner($node, 'INSERT INTO made DEFAULT VALUES');
 }
 error_is($node, "BEGIN; " . head($script), '55000', { message => qr/later version/ }, 'a former version does not replace a later one', database => 'app', user => 'owner');
-$node->safe_psql('postgres', 'CREATE ROLE stranger SUPERUSER LOGIN');
+$node->sql('CREATE ROLE stranger SUPERUSER LOGIN');
 error_is($node, "BEGIN; " . head($other), '42P06', { message => qr/not one that this script can change/ }, 'another role', database => 'app', user => 'stranger');
-$node->safe_psql('postgres', 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql RETURN 1');
+$node->sql('CREATE SCHEMA randflake AUTHORIZATION owner; CREATE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql RETURN 1');
 error_is($node, "BEGIN; " . head($script), '42P06', {}, 'functions of others', user => 'owner');
 
-my $tree = PostgreSQL::Test::Utils::tempdir();
+my $tree = tempdir();
 system_or_bail('cp', '-R', 'managed', 'randflake.control', $tree);
 my $session = $node->background_psql('tle', extra_params => [ '-U', 'owner' ]);
 $session->query_safe('PREPARE make AS INSERT INTO item DEFAULT VALUES; ' . 'EXECUTE make; ' x 7);
@@ -240,5 +222,4 @@ is(as_owner($node, 'SELECT (SELECT extversion FROM pg_extension WHERE extname = 
     '9.9|later|9', '  and taken, with a session that goes on');
 restore('tle', 'tle_later');
 is(as_owner($node, $secret, 'tle_later'), as_owner($node, $secret, 'tle'), '  a dump still has the secret');
-
 done_testing();

@@ -1,6 +1,5 @@
 # Tests the coordinator that managed/coordinator.sql makes. Its owner is an ordinary role. Servers
 # lease from the database `app`. In the database `hour`, leases and waits last an hour.
-
 use Docs;
 use Randflake;
 use RandflakeLease;
@@ -14,7 +13,7 @@ my $schema = 'randflake_coordinator';
 # Sets default privileges that give other roles rights on new objects. Adds overloads that
 # PostgreSQL prefers to the built-in functions.
 my ($overloads) = slurp_file('sql/overloads.sql') =~ /^(DO \$\$.*?^END \$\$;)/ms;
-$first->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
+$first->sql('CREATE ROLE mallory; CREATE ROLE server2 LOGIN; CREATE DATABASE hour OWNER owner; CREATE DATABASE restored OWNER owner');
 for my $made ([ 'app', $RandflakeLease::duration, 1 ], [ 'hour', 3600, 2 ]) {
     my ($database, $duration, $skew) = @$made;
     $first->safe_psql($database, "CREATE SCHEMA overloads; $overloads GRANT ALL ON SCHEMA overloads TO PUBLIC; ALTER DATABASE $database SET search_path = overloads, pg_catalog, $schema");
@@ -30,8 +29,7 @@ my $uuid = '00000000-0000-0000-0000-000000000001';
 my $acquire = "SELECT lease_id FROM $schema.randflake_lease_acquire('x', '$uuid', 1, 3600, repeat('a', 16))";
 my @as_server = (extra_params => [ '-U', 'server1' ]);
 
-sub refused {
-    my ($node, $sql, $sqlstate, $message, $test_name, $database) = @_;
+sub refused($node, $sql, $sqlstate, $message, $test_name, $database = undef) {
     error_is($node, $sql, $sqlstate, { message => $message }, $test_name, database => $database // 'hour', user => $sql =~ /acquire/ ? 'server1' : 'owner');
 }
 
@@ -43,7 +41,6 @@ for my $times ('duration=0', 'duration=86401', 'duration=1h', 'skew=3601', 'skew
 is($first->safe_psql('restored', "SELECT to_regnamespace('$schema')"), '', '  and nothing is made');
 
 # --- privileges ----------------------------------------------------------------------------------
-
 is($first->safe_psql('hour', <<"SQL"), 'owner pg_monitor randflake_lease_stops_at server1 server2', 'nobody else has a privilege, and everybody one for a function that needs one');
 SELECT string_agg(DISTINCT CASE grantee WHEN 0 THEN object ELSE grantee::regrole::text END COLLATE "C", ' ')
 FROM (SELECT nspname, oid, nspacl FROM pg_namespace UNION ALL SELECT relname, relnamespace, relacl FROM pg_class
@@ -54,8 +51,7 @@ SQL
 is($first->safe_psql('hour', "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname !~ '_(epoch|limit)\$' AND NOT coalesce(proconfig, '{}') OPERATOR(pg_catalog.\@>) '{\"search_path=pg_catalog, pg_temp\"}'"), 0, '  each function has its path');
 $first->poll_query_until('hour', "SELECT state = 'open' FROM $schema.randflake_pool") or give_up('it does not open');
 my $lease = $first->safe_psql('hour', "CREATE TEMP TABLE randflake_lease_pool (closed boolean); SET search_path = pg_temp, overloads; $acquire", @as_server);
-sub is_renewed {
-    my ($node, $test_name) = @_;
+sub is_renewed($node, $test_name) {
     is($node->safe_psql('hour', "SELECT lease_end >= extract(epoch FROM now()) FROM $schema.randflake_lease_renew($lease, '$uuid', extract(epoch FROM now())::bigint + 60, 3600, repeat('a', 16))", @as_server), 't', $test_name);
 }
 is_renewed($first, 'it leases and renews, whatever there is in the way of names');
@@ -79,7 +75,7 @@ is((finish_session($change{app}))[1], '', 'the owner ends a session that keeps t
 ok($first->poll_query_until('hour', "SELECT last_value > 0 FROM $schema.randflake_lease_change"), '  or waits for it');
 $open{hour}->query_safe('COMMIT');
 is((finish_session($change{hour}))[1], '', '  and changes the pool after its end');
-$first->safe_psql('postgres', 'GRANT pg_signal_backend TO owner');
+$first->sql('GRANT pg_signal_backend TO owner');
 $open{hour}->query_safe("BEGIN; $acquire");
 my $superuser = $first->background_psql('hour');
 $superuser->query_safe("BEGIN; LOCK TABLE $schema.randflake_lease_pool IN ROW SHARE MODE");
@@ -90,10 +86,8 @@ is((finish_session($change))[1], '', '  and waits for a session of a superuser, 
 $superuser->quit;
 
 # --- starts ------------------------------------------------------------------------------------
-
 # Checks that the coordinator renews leases, but grants none until an hour after the first request.
-sub holds_off {
-    my ($node, $test_name, $database) = @_;
+sub holds_off($node, $test_name, $database = undef) {
     refused($node, $acquire, '55000', qr/^no lease may begin before/, "$test_name: nothing is granted", $database);
     is($node->safe_psql($database // 'hour', "SET search_path = pg_catalog; SELECT state, grants_from = to_timestamp((last_value >> 31) + 3600 + 2 * 2 + 1) FROM $schema.randflake_pool, $schema.randflake_lease_takeover"),
         'holding off|t', '  for an hour');
@@ -101,8 +95,7 @@ sub holds_off {
 }
 
 my $nothing_lost = "$configure(nothing_lost => true)";
-sub nothing_lost {
-    my ($node) = @_;
+sub nothing_lost($node) {
     as_owner($node, $nothing_lost, 'hour');
     ok($node->poll_query_until('hour', "SELECT state = 'open' FROM $schema.randflake_pool"), '  the owner says that nothing was lost: it opens');
     like($node->safe_psql('hour', $acquire, @as_server), qr/^\d+$/, '  and leases');
@@ -117,11 +110,9 @@ $first->restart;
 holds_off($first, 'a start after that');
 
 # --- disk rollback -----------------------------------------------------------------------------
-
 # A new server that asks at once must not get a node id of a lease that the rollback lost.
 my @holders = ($known);
-sub newcomer_waits {
-    my ($name, $node, $gone_at) = @_;
+sub newcomer_waits($name, $node, $gone_at) {
     push @holders, start_holder($fleet, $name, coordinator_at($node));
     my $start = $node->safe_psql('app', "SELECT min(pg_catalog.lower(span)) FROM $schema.randflake_lease WHERE holder = '$name'");
     cmp_ok($start - $gone_at, '>=', $RandflakeLease::duration + 2 * 1 + 1, "  a new server waits for lost leases: $name");
