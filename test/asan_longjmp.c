@@ -11,22 +11,17 @@
 
 typedef void (*jump)(sigjmp_buf, int) __attribute__((noreturn));
 
-static __attribute__((noreturn)) void clear_and_jump(const char* name, sigjmp_buf where, int value) {
+static __attribute__((noreturn)) void clear_and_jump(const char* name, sigjmp_buf where,
+                                                     int value) {
     void (*clear)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "__asan_handle_no_return");
     jump next = (jump)dlsym(RTLD_NEXT, name);
-    if (clear != NULL)
-        clear();
-    if (next != NULL)
-        next(where, value);
+    if (clear != NULL) clear();
+    if (next != NULL) next(where, value);
     abort();
 }
 
-void siglongjmp(sigjmp_buf where, int value) {
-    clear_and_jump("siglongjmp", where, value);
-}
+void siglongjmp(sigjmp_buf where, int value) { clear_and_jump("siglongjmp", where, value); }
 
 /* Programs built with _FORTIFY_SOURCE call this instead of siglongjmp(). */
 void __longjmp_chk(sigjmp_buf where, int value);
-void __longjmp_chk(sigjmp_buf where, int value) {
-    clear_and_jump("__longjmp_chk", where, value);
-}
+void __longjmp_chk(sigjmp_buf where, int value) { clear_and_jump("__longjmp_chk", where, value); }

@@ -14,8 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace randflake {
 
 inline void Check(bool holds) {
-    if (!holds)
-        abort();
+    if (!holds) abort();
 }
 
 // Take() returns the next number of the input, and uses zeros for bytes after the input's end.
@@ -27,8 +26,7 @@ public:
     Number Take() {
         Number value{};
         const size_t length = size_ < sizeof value ? size_ : sizeof value;
-        if (length > 0)
-            memcpy(&value, data_, length);
+        if (length > 0) memcpy(&value, data_, length);
         data_ += length;
         size_ -= length;
         return value;

@@ -25,8 +25,7 @@ public:
         null = head >= 0xe0;
         size = head % 32;
         bytes = static_cast<char*>(malloc(size + 1));
-        for (size_t i = 0; i < size; i++)
-            bytes[i] = static_cast<char>(input->Take<uint8_t>());
+        for (size_t i = 0; i < size; i++) bytes[i] = static_cast<char>(input->Take<uint8_t>());
         bytes[size] = '\0';
     }
     ~Text() { free(bytes); }
@@ -51,8 +50,7 @@ bool IsNumber(const AnswerField& field, int64_t* value) {
 }
 
 bool Expected(const AnswerShape& shape, int count, const AnswerField* fields) {
-    if (count != shape.columns)
-        return false;
+    if (count != shape.columns) return false;
     for (int i = 0; i < count; i++) {
         const AnswerField& field = fields[i];
         const bool of_secrets = shape.tells_of_secrets && i == count - 1;
@@ -117,8 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             part.fields = fields;
             may_be_good &= Expected(shape, part.field_count, fields);
             more = answer.Take(part);
-            for (int i = 0; i < count; i++)
-                delete texts[i];
+            for (int i = 0; i < count; i++) delete texts[i];
             free(fields);
         } else {
             const Text message(&input), sqlstate(&input), constraint(&input), column(&input);
@@ -132,8 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             }
             more = answer.Take(part);
         }
-        if (more)
-            Check(answer.verdict() == AnswerVerdict::kBroken);
+        if (more) Check(answer.verdict() == AnswerVerdict::kBroken);
     }
     answer.End(idle);
     Check((answer.verdict() == AnswerVerdict::kGood) == (may_be_good && taken == 3 && idle));

@@ -16,8 +16,7 @@ constexpr char kSecond[] = "0F1e2d3c4b5a69788796a5b4c3d2e1f0";
 // Copies the text into memory of exactly its size, so that the sanitizer detects reads beyond it.
 SecretFileResult Parse(const std::string& text, SecretList* list) {
     char* copy = static_cast<char*>(malloc(text.size()));
-    if (!text.empty())
-        memcpy(copy, text.data(), text.size());
+    if (!text.empty()) memcpy(copy, text.data(), text.size());
     const SecretFileResult result = ParseSecretFile(copy, text.size(), list);
     free(copy);
     Check(SecretFileErrorText(result.error)[0] != '\0');
@@ -25,11 +24,9 @@ SecretFileResult Parse(const std::string& text, SecretList* list) {
 }
 
 bool Same(const SecretList& a, const SecretList& b) {
-    if (a.count != b.count)
-        return false;
+    if (a.count != b.count) return false;
     for (int i = 0; i < a.count; i++)
-        if (!(a.secrets[i] == b.secrets[i]))
-            return false;
+        if (!(a.secrets[i] == b.secrets[i])) return false;
     return true;
 }
 
@@ -37,8 +34,7 @@ std::string Written(const SecretList& list) {
     std::string text;
     for (int i = 0; i < list.count; i++) {
         for (const uint8_t byte : list.secrets[i].key.bytes)
-            for (const int digit : {byte >> 4, byte & 15})
-                text += "0123456789abcdef"[digit];
+            for (const int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
         if (i > 0) {
             const time_t at = ToUnix(list.secrets[i].from).count;
             struct tm date;
@@ -56,8 +52,7 @@ void CheckAccepted(const SecretList& list) {
     Check(list.count >= 1 && list.count <= kMaxGenerations && list.secrets[0].from == Second{});
     for (int i = 1; i < list.count; i++) {
         Check(list.secrets[i].from > list.secrets[i - 1].from && list.secrets[i].from < kNoSecond);
-        for (int j = 0; j < i; j++)
-            Check(list.secrets[i].key != list.secrets[j].key);
+        for (int j = 0; j < i; j++) Check(list.secrets[i].key != list.secrets[j].key);
     }
     SecretList again;
     Check(Parse(Written(list), &again).error == SecretFileError::kNone && Same(again, list));

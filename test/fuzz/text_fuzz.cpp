@@ -19,37 +19,29 @@ void CheckAccepted(const char* text, size_t length, uint64_t id) {
     const char* tail = text + (length - count);
     for (size_t i = 0; i < count; i++)
         Check(digits[i] == (tail[i] >= 'A' && tail[i] <= 'V' ? tail[i] + ('a' - 'A') : tail[i]));
-    for (const char* zero = text; zero < tail; zero++)
-        Check(*zero == '0');
+    for (const char* zero = text; zero < tail; zero++) Check(*zero == '0');
 }
 
 void CheckRefused(const char* text, size_t length, const TextResult& result) {
     switch (result.error) {
-        case TextError::kEmpty:
-            Check(length == 0);
-            break;
+        case TextError::kEmpty: Check(length == 0); break;
         case TextError::kBadCharacter:
             Check(result.position < length && !IsDigit(text[result.position]));
-            for (size_t i = 0; i < result.position; i++)
-                Check(IsDigit(text[i]));
+            for (size_t i = 0; i < result.position; i++) Check(IsDigit(text[i]));
             break;
-        case TextError::kTooLong:
-            Check(length > kMaxTextLength);
-            break;
+        case TextError::kTooLong: Check(length > kMaxTextLength); break;
         case TextError::kOutOfRange:
             // A text of 13 digits is out of range only if its first digit is above f.
             Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
             break;
         case TextError::kDecimal:
-        case TextError::kNone:
-            Check(false);
+        case TextError::kNone: Check(false);
     }
 }
 
 void CheckType(const char* text, size_t length, const TextResult& expected) {
     bool decimal = length > 0 && length < kMaxTextLength;
-    for (size_t i = 0; i < length; i++)
-        decimal = decimal && text[i] >= '0' && text[i] <= '9';
+    for (size_t i = 0; i < length; i++) decimal = decimal && text[i] >= '0' && text[i] <= '9';
     const TextResult result = ParseTypeText(text, length);
     if (decimal)
         Check(result.error == TextError::kDecimal);
@@ -61,8 +53,7 @@ void CheckType(const char* text, size_t length, const TextResult& expected) {
 void CheckBinary(const uint8_t* bytes, size_t size) {
     uint64_t id = 0;
     Check(ParseBinary(bytes, size, &id) == (size == 8));
-    for (int i = 0; size == 8 && i < 8; i++)
-        Check((id >> 8 * (7 - i) & 0xff) == bytes[i]);
+    for (int i = 0; size == 8 && i < 8; i++) Check((id >> 8 * (7 - i) & 0xff) == bytes[i]);
 }
 
 void CheckBigint(const char* text, size_t size) {

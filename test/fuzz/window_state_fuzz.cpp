@@ -17,8 +17,7 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     uint32_t crc = ~uint32_t{0};
     for (size_t i = 0; i < length; i++) {
         crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+        for (int bit = 0; bit < 8; bit++) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
     }
     return ~crc;
 }
@@ -47,8 +46,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
                lease.nodes.count == start.leased_nodes && lease.end <= kMaxEnd));
 
     WindowState next = plan.state;
-    if (opens_at == kMaxEnd)
-        return;  // no window can open
+    if (opens_at == kMaxEnd) return;  // no window can open
     next.Record(start.nodes, Window{opens_at, kMaxEnd});
     Check(next.end_count >= 1 && next.end_count <= kMaxWrittenEnds);
     Check(next.EndFor(start.nodes) == kMaxEnd);
@@ -116,13 +114,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto other = input.Take<uint8_t>();
     CheckFile(input.rest(), input.rest_size(), other, start);
 
-    if (input.rest_size() != kWindowStateBytes)
-        return 0;
+    if (input.rest_size() != kWindowStateBytes) return 0;
     uint8_t bytes[kWindowStateBytes];
     memcpy(bytes, input.rest(), sizeof bytes);
     const uint32_t crc = Crc32c(bytes, sizeof bytes - 4);
-    for (size_t i = 0; i < 4; i++)
-        bytes[sizeof bytes - 4 + i] = static_cast<uint8_t>(crc >> 8 * i);
+    for (size_t i = 0; i < 4; i++) bytes[sizeof bytes - 4 + i] = static_cast<uint8_t>(crc >> 8 * i);
     CheckFile(bytes, sizeof bytes, other, start);
     return 0;
 }

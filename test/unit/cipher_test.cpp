@@ -22,8 +22,7 @@ Key KeyOf(const std::string& hex) {
 
 KeySchedule RandomSchedule(std::mt19937_64& random) {
     Key key;
-    for (uint8_t& byte : key.bytes)
-        byte = static_cast<uint8_t>(random());
+    for (uint8_t& byte : key.bytes) byte = static_cast<uint8_t>(random());
     return ExpandKey(key);
 }
 
@@ -152,8 +151,7 @@ TEST(ParseKey, RefusesOtherCharactersAnywhere) {
     const std::string digits = "0123456789abcdefABCDEF";
     for (int value = 0; value < 256; value++) {
         const char c = static_cast<char>(value);
-        if (digits.find(c) != std::string::npos)
-            continue;
+        if (digits.find(c) != std::string::npos) continue;
         for (size_t position = 0; position < 2 * kKeyBytes; position++) {
             std::string text(2 * kKeyBytes, '7');
             text[position] = c;
@@ -182,8 +180,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     std::mt19937_64 random(64);
     for (int k = 0; k < 100; k++) {
         const KeySchedule schedule = RandomSchedule(random);
-        for (int i = 0; i < 100; i++)
-            ExpectAsOneByOne(schedule, random());
+        for (int i = 0; i < 100; i++) ExpectAsOneByOne(schedule, random());
     }
 }
 

@@ -15,22 +15,18 @@ constexpr int kThreads = 4;
 // Yields to another thread in one of 16 calls. Reserve reads the clock between its load and its
 // compare-and-swap. So if the clock calls Dawdle, races occur on any machine.
 void Dawdle(std::mt19937& random) {
-    if (random() % 16 == 0)
-        std::this_thread::yield();
+    if (random() % 16 == 0) std::this_thread::yield();
 }
 
 template <typename Work>
 Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;
     std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; i++)
-        threads.emplace_back([&, i] { work(i, &reservations[i]); });
-    for (std::thread& thread : threads)
-        thread.join();
+    for (int i = 0; i < kThreads; i++) threads.emplace_back([&, i] { work(i, &reservations[i]); });
+    for (std::thread& thread : threads) thread.join();
 
     Reservations all;
-    for (const Reservations& some : reservations)
-        all.insert(all.end(), some.begin(), some.end());
+    for (const Reservations& some : reservations) all.insert(all.end(), some.begin(), some.end());
     std::sort(all.begin(), all.end(),
               [](const Reservation& a, const Reservation& b) { return a.first < b.first; });
     return all;
@@ -88,9 +84,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
                          (layout.max_sequence() + 1 - layout.FirstSequence(kNode)));
 }
 
-TEST(Concurrency, ManyThreadsUseUpOneSlot) {
-    UseUpSeconds(kRandflake, 32, 50);
-}
+TEST(Concurrency, ManyThreadsUseUpOneSlot) { UseUpSeconds(kRandflake, 32, 50); }
 
 TEST(Concurrency, ManyThreadsUseUpShortSeconds) {
     UseUpSeconds({kWindowEpochMs, 30, 17, 2}, 3, 50000);

@@ -58,19 +58,16 @@ public:
     // Returns none if another server holds the lock.
     OpenMarker Lock(const Origin& origin, int64_t server) {
         OpenMarker marker = Open(origin);
-        if (marker->locked_by < 0)
-            marker->locked_by = server;
+        if (marker->locked_by < 0) marker->locked_by = server;
         return marker->locked_by == server ? marker : nullptr;
     }
     void Unlock(int64_t server) {
         for (const auto& [key, marker] : markers_)
-            if (marker->locked_by == server)
-                marker->locked_by = -1;
+            if (marker->locked_by == server) marker->locked_by = -1;
     }
     bool HasName(const OpenMarker& marker) const {
         for (const auto& [key, other] : markers_)
-            if (other == marker)
-                return true;
+            if (other == marker) return true;
         return false;
     }
 
@@ -87,8 +84,7 @@ private:
     int64_t offset_ms_ = 0;
     OpenMarker& Open(const Origin& origin) {
         OpenMarker& marker = markers_[KeyOf(origin)];
-        if (marker == nullptr)
-            marker = std::make_shared<Marker>();
+        if (marker == nullptr) marker = std::make_shared<Marker>();
         return marker;
     }
     std::map<Key, OpenMarker> markers_;

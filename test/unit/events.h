@@ -100,18 +100,15 @@ struct Counter {
 inline constexpr Counter kCounters[] = {RANDFLAKE_EVENTS(RANDFLAKE_COUNTER)};
 
 inline Events& Events::operator+=(const Events& other) {
-    for (const Counter& counter : kCounters)
-        this->*counter.count += other.*counter.count;
-    for (size_t i = 0; i < kCauses; i++)
-        refused_for[i] += other.refused_for[i];
+    for (const Counter& counter : kCounters) this->*counter.count += other.*counter.count;
+    for (size_t i = 0; i < kCauses; i++) refused_for[i] += other.refused_for[i];
     return *this;
 }
 
 inline std::ostream& operator<<(std::ostream& out, const Events& events) {
     const char* separator = "";
     for (const Counter& counter : kCounters) {
-        if (events.*counter.count == 0)
-            continue;
+        if (events.*counter.count == 0) continue;
         out << separator << events.*counter.count << ' ' << counter.name;
         separator = ", ";
     }

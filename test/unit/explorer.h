@@ -113,8 +113,7 @@ private:
         const int first = kMaxBackends - scenario_.backends;  // backends before it stay idle
         for (int i = first; i < kMaxBackends; i++) {
             const Call& call = state.backends[i];
-            if (i > first && call == state.backends[i - 1])
-                continue;
+            if (i > first && call == state.backends[i - 1]) continue;
             if (call.function == Function::kReserve) {
                 StepReserve(state, i, call);
                 continue;
@@ -200,14 +199,12 @@ private:
             for (int start = 1; start < seconds_; start++)
                 if (NeverGiven(state, first, start))
                     StepChange(state, NewCall(Function::kChangeWindow, first, start));
-        if (!WindowOf(state).closed())
-            StepSeal(state, NewCall(Function::kSealWindow));
+        if (!WindowOf(state).closed()) StepSeal(state, NewCall(Function::kSealWindow));
     }
 
     bool NeverGiven(const State& state, int first_node, int start) {
         for (int i = 0; i < scenario_.slots; i++)
-            if (state.given_until[first_node + i] > start)
-                return false;
+            if (state.given_until[first_node + i] > start) return false;
         return true;
     }
 
@@ -217,8 +214,7 @@ private:
         bool changed = false;
         const bool returned = replay.Step([&] {
             Cell window(&replay, window_);
-            if (scenario_.ranges)
-                Core::EnterRange(window, {state.earliest[call.target]});
+            if (scenario_.ranges) Core::EnterRange(window, {state.earliest[call.target]});
             WithSets(&replay, [&](const auto&... sets) {
                 changed = Core::ChangeWindow(SlotCount(), call.target, window,
                                              Window{call.amount, call.amount + 1u}, sets...);
@@ -252,8 +248,7 @@ private:
             });
         });
         if (returned) {
-            if (!WindowOf(next).closed())
-                Fail("SealWindow leaves the window open", next);
+            if (!WindowOf(next).closed()) Fail("SealWindow leaves the window open", next);
             for (int i = 0; i < window_; i++) {
                 const Span& span = state.spans[i];
                 const int end = std::max(static_cast<int>(last.count) + 1, int{span.start});
@@ -328,8 +323,7 @@ private:
     void CheckReservation(const Reservation& reservation, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(reservation.outcome);
         if (reservation.outcome != Outcome::kReserved) {
-            if (reservation.count != 0)
-                Fail("a refusal reserved numbers", next);
+            if (reservation.count != 0) Fail("a refusal reserved numbers", next);
             return;
         }
         if (reservation.count < 1 || reservation.count > call.amount)
@@ -355,8 +349,7 @@ private:
 
     // Keeps the first violation, followed by the states that lead to it, one per line.
     void Fail(const std::string& what, const State& last) {
-        if (!findings_.violation.empty())
-            return;
+        if (!findings_.violation.empty()) return;
         findings_.violation = what + "; the way there (tick/node id/sequence):\n";
         for (const State& state : search_.History())
             findings_.violation += StateText(layout_of_, state);

@@ -41,17 +41,13 @@ struct BrokenReserve : ShippedCore {
                                uint32_t wanted, auto clock) {
         for (;;) {
             Window seen{};
-            if (fault == kWindowFirst)
-                seen = Window::FromWord(window.load());
+            if (fault == kWindowFirst) seen = Window::FromWord(window.load());
             uint64_t word = slot.load();
             const Tick now = clock();
-            if (fault != kWindowFirst)
-                seen = Window::FromWord(window.load());
-            if (fault == kWindowTooLong && !seen.closed())
-                seen.end = seen.end + 1;
+            if (fault != kWindowFirst) seen = Window::FromWord(window.load());
+            if (fault == kWindowTooLong && !seen.closed()) seen.end = seen.end + 1;
             const Reservation reservation = NextReservation(layout, word, now, seen, wanted);
-            if (reservation.outcome != Outcome::kReserved)
-                return reservation;
+            if (reservation.outcome != Outcome::kReserved) return reservation;
             const uint64_t moved =
                 reservation.first + (fault == kWordTooShort ? 0 : reservation.count - 1);
             if (fault == kPlainStore) {
@@ -59,8 +55,7 @@ struct BrokenReserve : ShippedCore {
                 return reservation;
             }
             do {
-                if (slot.compare_exchange_strong(word, moved))
-                    return reservation;
+                if (slot.compare_exchange_strong(word, moved)) return reservation;
             } while (fault == kStaleReservation);
         }
     }

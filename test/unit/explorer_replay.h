@@ -23,9 +23,7 @@ inline Value Compact(uint64_t wide) {
         throw std::logic_error("a value is too large for its cell");
     return static_cast<Value>(high << 8 | low);
 }
-inline uint64_t Widen(Value value) {
-    return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
-}
+inline uint64_t Widen(Value value) { return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX); }
 
 struct Trail {
     static constexpr size_t kCapacity = 8;
@@ -34,8 +32,7 @@ struct Trail {
     std::array<Value, kCapacity> values{};
 
     void Append(Value value) {
-        if (size == kCapacity)
-            throw std::logic_error("a call sees too much");
+        if (size == kCapacity) throw std::logic_error("a call sees too much");
         values[size++] = value;
     }
     auto operator<=>(const Trail&) const = default;
@@ -59,8 +56,7 @@ public:
     // Runs `call` until it has done its next operation. Returns whether the call ended.
     template <typename Call>
     bool Step(Call&& call) {
-        if (setjmp(before_) != 0)
-            return false;
+        if (setjmp(before_) != 0) return false;
         call();
         return true;
     }
@@ -95,8 +91,7 @@ public:
     }
 
     int64_t ReadClock() {
-        if (position_ < known_)
-            return static_cast<int16_t>(trail_->values[position_++]);
+        if (position_ < known_) return static_cast<int16_t>(trail_->values[position_++]);
         StopIfDone({OperationKind::kReadClock, -1});
         read_clock_ = true;
         trail_->Append(static_cast<Value>(clock_));
@@ -107,21 +102,18 @@ public:
 
 private:
     void StopIfDone(const Operation& next) {
-        if (performed_.kind == OperationKind::kNone)
-            return;
+        if (performed_.kind == OperationKind::kNone) return;
         upcoming_ = next;
         longjmp(before_, 1);
     }
 
     Operation Perform(OperationKind kind, int cell, Value value, const Value* expected) {
-        if (position_ < known_)
-            return {kind, cell, trail_->values[position_++], value};
+        if (position_ < known_) return {kind, cell, trail_->values[position_++], value};
         StopIfDone({kind, cell, expected != nullptr ? *expected : Value{0}, value});
         performed_ = {kind, cell, cells_[cell], cells_[cell]};
         performed_.changes = kind == OperationKind::kStore ||
                              (expected != nullptr && *expected == performed_.before);
-        if (performed_.changes)
-            performed_.after = cells_[cell] = value;
+        if (performed_.changes) performed_.after = cells_[cell] = value;
         trail_->Append(performed_.before);
         return performed_;
     }

@@ -15,16 +15,14 @@ public:
         Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
         Add(arrival);
         arrival = {{state, current_}, HashOf(state), true};
-        if (!places_.empty())
-            __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
+        if (!places_.empty()) __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
         // The place of the arrival from half a ring ago is in the cache. Prefetches the node at
         // this place.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
                 places_.empty() ? kFree : places_[half.hash & (places_.size() - 1)];
-            if (place != kFree)
-                __builtin_prefetch(&nodes_[static_cast<uint32_t>(place) - 1]);
+            if (place != kFree) __builtin_prefetch(&nodes_[static_cast<uint32_t>(place) - 1]);
         }
     }
 
@@ -33,8 +31,7 @@ public:
         if (next_ == nodes_.size())
             for (size_t i = 0; i < arrivals_.size(); i++)
                 Add(arrivals_[(steps_ + i) % arrivals_.size()]);
-        if (next_ == nodes_.size())
-            return false;
+        if (next_ == nodes_.size()) return false;
         current_ = next_++;
         *state = nodes_[current_].state;
         return true;
@@ -68,11 +65,9 @@ private:
     };
 
     void Add(Arrival& arrival) {
-        if (!arrival.waits)
-            return;
+        if (!arrival.waits) return;
         arrival.waits = false;
-        if (nodes_.size() * 2 >= places_.size())
-            Grow();
+        if (nodes_.size() * 2 >= places_.size()) Grow();
         uint64_t& place = PlaceOf(arrival.hash, arrival.node.state);
         if (place == kFree) {
             place = Place(arrival.hash, nodes_.size());

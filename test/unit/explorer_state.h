@@ -42,9 +42,7 @@ struct State {
     Call change;                                     // a change or seal of the window
 };
 
-inline uint8_t Byte(int value) {
-    return static_cast<uint8_t>(value);
-}
+inline uint8_t Byte(int value) { return static_cast<uint8_t>(value); }
 
 inline Call NewCall(Function function, int target = 0, int amount = 0) {
     Call call;
@@ -64,8 +62,7 @@ inline std::string NumberText(const Layout& layout, uint64_t raw) {
 inline std::string CallText(const Call& call, const char* target, const char* amount) {
     std::ostringstream out;
     out << target << int{call.target} << amount << int{call.amount} << " saw" << std::hex;
-    for (size_t i = 0; i < call.trail.size; i++)
-        out << ' ' << call.trail.values[i];
+    for (size_t i = 0; i < call.trail.size; i++) out << ' ' << call.trail.values[i];
     return out.str();
 }
 

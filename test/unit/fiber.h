@@ -31,8 +31,7 @@ public:
     Fiber(Fiber&&) = default;
     ~Fiber() {
         Abandon();
-        if (stack_ != nullptr)
-            Spare().push_back(std::move(stack_));
+        if (stack_ != nullptr) Spare().push_back(std::move(stack_));
     }
 
     bool busy() const { return stack_->run != nullptr; }
@@ -49,8 +48,7 @@ public:
         Stack* stack = stack_.get();
         if (_setjmp(stack->outside) == 0) {
             stack->SwitchIn();
-            if (!stack->entered)
-                Enter(stack);
+            if (!stack->entered) Enter(stack);
             _longjmp(std::exchange(stack->begun, true) ? stack->inside : stack->bottom, 1);
         }
         stack->SwitchedOut();
@@ -75,8 +73,7 @@ public:
     }
 
     void Abandon() {
-        if (stack_ == nullptr || !busy())
-            return;
+        if (stack_ == nullptr || !busy()) return;
         stack_->run = nullptr;
         stack_->Unpoison();
     }
@@ -93,21 +90,15 @@ private:
         std::unique_ptr<char[]> bytes{new char[kBytes]};
 
 #ifdef RANDFLAKE_ASAN
-        void SwitchIn() {
-            __sanitizer_start_switch_fiber(&outside_fake, bytes.get(), kBytes);
-        }
+        void SwitchIn() { __sanitizer_start_switch_fiber(&outside_fake, bytes.get(), kBytes); }
         void SwitchedIn() {
             __sanitizer_finish_switch_fiber(nullptr, &outside_bytes, &outside_length);
         }
         void SwitchOut() {
             __sanitizer_start_switch_fiber(&inside_fake, outside_bytes, outside_length);
         }
-        void SwitchedOut() {
-            __sanitizer_finish_switch_fiber(outside_fake, nullptr, nullptr);
-        }
-        void Unpoison() {
-            __asan_unpoison_memory_region(bytes.get(), kBytes);
-        }
+        void SwitchedOut() { __sanitizer_finish_switch_fiber(outside_fake, nullptr, nullptr); }
+        void Unpoison() { __asan_unpoison_memory_region(bytes.get(), kBytes); }
 
         void *outside_fake = nullptr, *inside_fake = nullptr;
         const void* outside_bytes = nullptr;
@@ -126,8 +117,7 @@ private:
         return spare;
     }
     static std::unique_ptr<Stack> Take() {
-        if (Spare().empty())
-            return std::make_unique<Stack>();
+        if (Spare().empty()) return std::make_unique<Stack>();
         std::unique_ptr<Stack> stack = std::move(Spare().back());
         Spare().pop_back();
         return stack;

@@ -216,17 +216,13 @@ TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     scenario.layout.lowest_stands_for_second = scenario.rotates;
     scenario.numbers = scenario.layout;
     const std::vector<uint64_t> recorded = RecordedSeeds(name);
-    if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); }))
-        return;
+    if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); })) return;
     uint64_t seed = 1;
-    while (seed <= kSchedules && !Finds(scenario, seed))
-        seed++;
+    while (seed <= kSchedules && !Finds(scenario, seed)) seed++;
     ASSERT_LE(seed, kSchedules) << "no violation in " << kSchedules << " schedules";
-    if (recorded.empty() && seed <= kWithoutRecord)
-        return;
+    if (recorded.empty() && seed <= kWithoutRecord) return;
     std::cout << "stale seed of " << name << ", now " << seed << ": run make -C test/unit record\n";
-    if (std::getenv("RANDFLAKE_RECORD") != nullptr)
-        RecordSeed(name, seed);
+    if (std::getenv("RANDFLAKE_RECORD") != nullptr) RecordSeed(name, seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, FleetSimulationFinds, testing::ValuesIn(kBrokenRules),

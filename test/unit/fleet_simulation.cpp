@@ -39,11 +39,9 @@ public:
     Findings Run() {
         for (findings_.step = 0; findings_.step < scenario_.steps; findings_.step++) {
             Step();
-            if (!ledger_.fine())
-                break;
+            if (!ledger_.fine()) break;
         }
-        if (scenario_.rotates)
-            ledger_.DecodeAll(ToyRing(scenario_.numbers, agreed_));
+        if (scenario_.rotates) ledger_.DecodeAll(ToyRing(scenario_.numbers, agreed_));
         findings_.violation = ledger_.violation();
         for (const Site& site : sites_)
             findings_.lost_transactions += site.cluster.lost_transactions();
@@ -83,8 +81,7 @@ private:
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
         longest_advance_ms_ = int64_t{2000} >> random_.Between(0, has_static() ? 3 : 2);
         leases_one_in_ = random_.Between(2, 4);
-        if (scenario_.rotates)
-            secrets_one_in_ = int64_t{20} << random_.Between(0, 2);
+        if (scenario_.rotates) secrets_one_in_ = int64_t{20} << random_.Between(0, 2);
         static_nodes_ = SomeNodes(1, node_ids_);
         restless_clocks_ = has_static() && random_.OneIn(2);
         if (scenario_.fleet == Fleet::kTwoNodeIds) {
@@ -95,8 +92,7 @@ private:
             longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
             static_nodes_ = SomeNodes(1, 2);
-            if (random_.OneIn(2))
-                leases_one_in_ = 1000;
+            if (random_.OneIn(2)) leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
         } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
             // The server's static node ids fill the coordinator's whole pool.
@@ -138,10 +134,8 @@ private:
                 {Cluster({scenario_.layout, pool, scenario_.rules, identity, made}, identity,
                          max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
                  closed ? std::nullopt : std::optional(nodes)});
-            if (clocks_agree())
-                sites_.back().cluster.StepClock(WrongByMs());
-            if (scenario_.rotates)
-                Configure(&sites_.back(), Coordinator::Change{.chain = agreed_});
+            if (clocks_agree()) sites_.back().cluster.StepClock(WrongByMs());
+            if (scenario_.rotates) Configure(&sites_.back(), Coordinator::Change{.chain = agreed_});
         }
         if (hosts || (scenario_.fleet == Fleet::kEverything && random_.OneIn(3)))
             sites_[0].host = 0;
@@ -158,23 +152,20 @@ private:
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
             server.LookBy([this, i](PoolLook* look) {
                 for (const Site& site : sites_)
-                    if (site.host == i)
-                        site.cluster.LookedAt(look);
+                    if (site.host == i) site.cluster.LookedAt(look);
             });
             asked_.push_back(0);
             site_of_.push_back(0);
             snapshots_.push_back(server.directory());
             rolls_back_.push_back(false);
         }
-        for (SimulatedServer& server : servers_)
-            Start(&server);
+        for (SimulatedServer& server : servers_) Start(&server);
     }
 
     void Step() {
         const size_t i = PickServer();
         SimulatedServer& server = servers_[i];
-        if (scenario_.rotates)
-            StopInTime();
+        if (scenario_.rotates) StopInTime();
         if (scenario_.rotates && random_.OneIn(secrets_one_in_))
             HappenToSecrets();
         else if (random_.OneIn(50))
@@ -196,8 +187,7 @@ private:
             StepOthers(i);
         else
             server.StepBackend();
-        if (server.has_done())
-            TakeDone(i);
+        if (server.has_done()) TakeDone(i);
         FailWrites(i);
     }
 
@@ -205,8 +195,7 @@ private:
     // then restarts from a copy of its data directory that was made right after the failed write.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
-        if (scenario_.fleet != Fleet::kLeases)
-            return;
+        if (scenario_.fleet != Fleet::kLeases) return;
         if (server.TakeFailedWrite()) {
             snapshots_[i] = server.directory();
             rolls_back_[i] = random_.OneIn(2);
@@ -231,8 +220,7 @@ private:
     void StepWorker(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.worker_idle() && server.waits()) {
-            if (!random_.OneIn(20))
-                return;
+            if (!random_.OneIn(20)) return;
             server.BeginHear(Answer{});  // too late, or connection lost
         } else if (server.worker_idle()) {
             if (random_.OneIn(3) && server.has_secrets())
@@ -245,21 +233,17 @@ private:
 
     void TakeDone(size_t i) {
         const SimulatedServer::Done done = servers_[i].TakeDone();
-        for (const Request& release : done.releases)
-            Send(kNobody, site_of_[i], release);
-        if (done.request)
-            Send(static_cast<int64_t>(i), site_of_[i], *done.request);
+        for (const Request& release : done.releases) Send(kNobody, site_of_[i], release);
+        if (done.request) Send(static_cast<int64_t>(i), site_of_[i], *done.request);
         // Here the reload has failed. For StopInTime(), records when the last secret begins.
-        if (done.reload && scenario_.rotates)
-            times_.insert(LastFrom(servers_[i].file()));
+        if (done.reload && scenario_.rotates) times_.insert(LastFrom(servers_[i].file()));
     }
 
     struct Line {
         std::ostream* out;
         template <typename Value>
         const Line& operator<<(const Value& value) const {
-            if (out != nullptr)
-                *out << value;
+            if (out != nullptr) *out << value;
             return *this;
         }
     };
@@ -285,8 +269,7 @@ private:
 
     void Send(int64_t server, size_t site, const Request& request) {
         const uint64_t ticket = ++tickets_;
-        if (server != kNobody)
-            asked_[static_cast<size_t>(server)] = ticket;
+        if (server != kNobody) asked_[static_cast<size_t>(server)] = ticket;
         messages_.push_back({server, ticket, site, request});
         Trace() << "request " << ticket << " of server " << server << " for coordinator " << site
                 << ": " << request << '\n';
@@ -321,8 +304,7 @@ private:
     }
 
     void StepNetwork() {
-        if (messages_.empty())
-            return;
+        if (messages_.empty()) return;
         const size_t which = random_.Index(messages_.size());
         Message& message = messages_[which];
         if (!random_.OneIn(12)) {  // otherwise the message is lost
@@ -456,10 +438,8 @@ private:
     }
 
     SecretRecords FileAtStart(const SimulatedServer& server, const Settings& settings) {
-        if (!scenario_.rotates)
-            return agreed_;
-        if (settings.leases)
-            return AnyFile(server);
+        if (!scenario_.rotates) return agreed_;
+        if (settings.leases) return AnyFile(server);
         return random_.OneIn(scenario_.wrong_files_one_in) ? WrongFile(server) : GoodFile();
     }
 
@@ -479,8 +459,7 @@ private:
     bool AllWould(Act&& act) const {
         for (const Site& site : sites_) {
             Coordinator tried = site.cluster.coordinator();
-            if (!act(tried, site.cluster))
-                return false;
+            if (!act(tried, site.cluster)) return false;
         }
         return true;
     }
@@ -490,20 +469,17 @@ private:
             Manage(&site, [&](Coordinator& coordinator) {
                 return act(coordinator, site.cluster) ? std::optional<int64_t>(0) : std::nullopt;
             });
-            if (!scenario_.operation.adds_everywhere)
-                break;
+            if (!scenario_.operation.adds_everywhere) break;
         }
     }
 
     void Plan() {
-        if (agreed_.count == kMaxGenerations)
-            return;
+        if (agreed_.count == kMaxGenerations) return;
         int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds.count + 4;
         for (const Site& site : sites_)
             from = std::max(from, site.cluster.coordinator().EarliestOfSecret(site.cluster.now()));
         const SecretRecord planned = SomeSecret(FromUnix({from}), 1, 12);
-        if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from))
-            return;
+        if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from)) return;
         planned_ = planned;
         times_.insert(planned.from);
         Happened(&Events::planned) << "secret " << planned.fingerprint << " from "
@@ -530,16 +506,14 @@ private:
         const auto remove = [&](Coordinator& coordinator, const Cluster& cluster) {
             return coordinator.RemoveSecret(cluster.identity(), cluster.now(), last.fingerprint);
         };
-        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !AllWould(remove))
-            return;
+        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !AllWould(remove)) return;
         DoEverywhere(remove);
         agreed_.count--;
         Happened(&Events::withdrawn) << "secret " << last.fingerprint << " is withdrawn\n";
     }
 
     void ReloadSecrets(SimulatedServer* server) {
-        if (!server->running())
-            return;
+        if (!server->running()) return;
         const bool leases = server->settings().leases;
         SecretRecords file = leases ? AnyFile(*server) : GoodFile();
         if (!leases && !server->has_secrets() && random_.OneIn(4)) {
@@ -558,8 +532,7 @@ private:
 
     // Before a secret begins, stops the static servers that disagree about that secret.
     void StopInTime() {
-        if (planned_ && TooLateFor(planned_->from))
-            planned_.reset();
+        if (planned_ && TooLateFor(planned_->from)) planned_.reset();
         while (!times_.empty() && TooLateFor(*times_.begin())) {
             const Second from = times_.extract(times_.begin()).value();
             const SecretRecords right = UpTo(agreed_, from);
@@ -588,8 +561,7 @@ private:
     int64_t WrongByMs() {
         if (clocks_agree()) {
             // The clocks of a fleet differ from each other by less than skew_ms_ at all times.
-            if (!scenario_.operation.clocks_agree)
-                return random_.Between(0, 2 * skew_ms_);
+            if (!scenario_.operation.clocks_agree) return random_.Between(0, 2 * skew_ms_);
             return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
                    : random_.OneIn(2) ? 0
                                       : skew_ms_ - 1;
@@ -606,8 +578,7 @@ private:
     template <typename Predicate>
     static bool All(const NodeRange& nodes, Predicate&& holds) {
         for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++)
-            if (!holds(node))
-                return false;
+            if (!holds(node)) return false;
         return true;
     }
 
@@ -622,8 +593,7 @@ private:
 
     bool Pooled(const NodeRange& nodes, const Site* except) const {
         for (const Site& site : sites_)
-            if (&site != except && site.pool && site.pool->Overlaps(nodes))
-                return true;
+            if (&site != except && site.pool && site.pool->Overlaps(nodes)) return true;
         return false;
     }
 
@@ -634,11 +604,9 @@ private:
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
         // The fleet's only data directory records all used seconds, even those of current leases.
-        if (scenario_.fleet == Fleet::kOneDirectory)
-            return true;
+        if (scenario_.fleet == Fleet::kOneDirectory) return true;
         const Site& own = sites_[0];
-        if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
-            return false;
+        if (UsedStatically(nodes, server.role()) || !Free(nodes, own)) return false;
         // The coordinator's own server looks into the coordinator's pool, so the operator need not.
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
@@ -673,16 +641,14 @@ private:
     }
 
     NodeRange SomePool() {
-        if (!has_static())
-            return {0, static_cast<uint32_t>(node_ids_)};
+        if (!has_static()) return {0, static_cast<uint32_t>(node_ids_)};
         return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
     }
 
     Settings SomeStaticNodes() {
         int64_t count =
             random_.Between(1, std::min<int64_t>(SimulatedServer::kMaxSlots, static_nodes_.count));
-        if (set_back_far_ && random_.OneIn(2))
-            count = 1;
+        if (set_back_far_ && random_.OneIn(2)) count = 1;
         const int64_t ranges =
             set_back_far_ ? random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count))
                           : 1;
@@ -705,8 +671,7 @@ private:
     Settings Changed(const Settings& before) {
         Settings after = SomeStaticNodes();
         const uint32_t count = before.nodes.count / before.ranges;
-        if (before.leases || !static_nodes_.Covers(before.nodes) || random_.OneIn(3))
-            return after;
+        if (before.leases || !static_nodes_.Covers(before.nodes) || random_.OneIn(3)) return after;
         const uint32_t room = static_nodes_.first + static_nodes_.count - before.nodes.first;
         after.ranges =
             static_cast<uint32_t>(random_.Between(1, std::min<int64_t>(4, room / count)));
@@ -725,14 +690,11 @@ private:
                        : chance < 4                   ? random_.Pick(servers_).last_settings()
                                                       : SomeStaticNodes();
             settings.leases = false;
-            if (changes && !server->in_recovery())
-                StopOthers(settings.nodes, *server);
-            if (!server->in_recovery() && !MayUse(settings.nodes, *server))
-                return;
+            if (changes && !server->in_recovery()) StopOthers(settings.nodes, *server);
+            if (!server->in_recovery() && !MayUse(settings.nodes, *server)) return;
         }
         if (!first) {
-            if (!MayGiveUp(before, settings, *server))
-                return;
+            if (!MayGiveUp(before, settings, *server)) return;
             findings_.changed_nodes +=
                 !settings.leases && !before.leases && settings.nodes != before.nodes;
             findings_.quick_changes += changes && settings.nodes != before.nodes;
@@ -752,8 +714,7 @@ private:
     }
 
     void Promote(SimulatedServer* server) {
-        if (!server->settings().leases && !MayUse(server->settings().nodes, *server))
-            return;
+        if (!server->settings().leases && !MayUse(server->settings().nodes, *server)) return;
         SetRight(server->machine());
         server->Promote();
         Happened(&Events::promotions, server) << "is promoted\n";
@@ -773,8 +734,7 @@ private:
     // In a fleet, only a clock that was set back far has a negative offset.
     static bool IsSetBack(const Machine& machine) { return machine.offset_ms() < 0; }
     void SetRight(Machine* machine) {
-        if (clocks_agree() && IsSetBack(*machine))
-            StepClock(machine, false);
+        if (clocks_agree() && IsSetBack(*machine)) StepClock(machine, false);
     }
     bool MaySetBack(const Machine& machine) const {
         for (const SimulatedServer& server : servers_)
@@ -812,8 +772,7 @@ private:
     // which exceeds the actual differences.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
-        for (SimulatedServer& server : servers_)
-            server.SetSkew(skew_ms);
+        for (SimulatedServer& server : servers_) server.SetSkew(skew_ms);
         Happened(&Events::skew_changes) << "clocks may differ by " << skew_ms << " ms\n";
     }
 
@@ -821,8 +780,7 @@ private:
     // a pool is open, the others lease.
     void HandOver(size_t first) {
         for (SimulatedServer& server : servers_)
-            if (server.may_stop())
-                Stop(&server);
+            if (server.may_stop()) Stop(&server);
         const auto shares = static_cast<uint32_t>(random_.Between(1, 2));
         const uint32_t count = static_nodes_.count / shares;
         for (uint32_t i = 0; i < servers_.size(); i++) {
@@ -852,13 +810,11 @@ private:
             Meddle(*server);
         } else if (chance < 8) {
             if (sites_.size() == 1) {
-                if (scenario_.changes_settings && !skew_stays_ && has_static())
-                    SetSkew();
+                if (scenario_.changes_settings && !skew_stays_ && has_static()) SetSkew();
                 return;
             }
             site_of_[static_cast<size_t>(server->role())] = random_.Index(sites_.size());
-            if (server->waits() && server->worker_idle())
-                server->BeginHear(Answer{});
+            if (server->waits() && server->worker_idle()) server->BeginHear(Answer{});
             findings_.moved_holders++;
         } else if (!server->running()) {
             if (random_.OneIn(3))
@@ -885,8 +841,7 @@ private:
             server->Seal();
         } else if (server->may_stop()) {
             Stop(server);
-            if (clocks_agree() && !skew_stays_ && random_.OneIn(3))
-                SetSkew();
+            if (clocks_agree() && !skew_stays_ && random_.OneIn(3)) SetSkew();
             if (scenario_.changes_settings && has_static() && !server->running() &&
                 random_.OneIn(2))
                 Start(server, true);
@@ -911,15 +866,13 @@ private:
 
     void Boot(Machine* machine) {
         for (SimulatedServer& server : servers_)
-            if (server.running() && server.machine() == machine)
-                server.Crash();
+            if (server.running() && server.machine() == machine) server.Crash();
         machine->Boot(++boots_, true_ms_);
         Happened(&Events::boots) << "a machine boots\n";
     }
 
     void StepStopped(SimulatedServer* server) {
-        if (scenario_.only_handovers)
-            return;
+        if (scenario_.only_handovers) return;
         if (random_.OneIn(10))
             Start(server);
         else if (random_.OneIn(25))
@@ -956,8 +909,7 @@ private:
             Trace(*server) << "becomes a copy of server " << from << '\n';
         } else if (chance < 12) {
             const DataDirectory& source = random_.Pick(servers_).directory();
-            if (source.system_identifier != directory.system_identifier)
-                return;
+            if (source.system_identifier != directory.system_identifier) return;
             directory.window = source.window;  // as pg_rewind does
             directory.largest_skew_ms = source.largest_skew_ms;
             directory.timeline = source.timeline;
@@ -982,8 +934,7 @@ private:
 
     void Copy(const DataDirectory& from, DataDirectory* to) {
         DataDirectory copy = from;
-        if (copy.identity)
-            copy.identity->birth_nanoseconds = ++births_;
+        if (copy.identity) copy.identity->birth_nanoseconds = ++births_;
         copy.recovers = random_.OneIn(2);
         *to = copy;
         findings_.copies++;
@@ -996,8 +947,7 @@ private:
             random_.Pick(*directory->window) ^= 1;
         } else {
             directory->window.reset();
-            if (chance == 1)
-                directory->identity.reset();
+            if (chance == 1) directory->identity.reset();
         }
     }
 
@@ -1010,8 +960,7 @@ private:
             else
                 FailOver(site);
         } else if (scenario_.only_pool_changes) {
-            if (cluster.up() && site->pool)
-                ChangePool(site);
+            if (cluster.up() && site->pool) ChangePool(site);
         } else if (chance < 3) {
             if (site->host == kNobody) {
                 cluster.StepClock(WrongByMs());
@@ -1050,8 +999,7 @@ private:
     }
 
     int64_t Configure(Site* site, Coordinator::Change change) {
-        if (scenario_.rotates && scenario_.operation.sets_secrets_again)
-            change.chain = agreed_;
+        if (scenario_.rotates && scenario_.operation.sets_secrets_again) change.chain = agreed_;
         return Manage(site, [&](Coordinator& coordinator) {
             return coordinator.Configure(site->cluster.identity(), site->cluster.now(), change);
         });
@@ -1071,8 +1019,7 @@ private:
                 free_at_[static_cast<size_t>(i)] = free_at;
         }
         site->pool = pool;
-        if (pool)
-            last_open_ = site - sites_.data();
+        if (pool) last_open_ = site - sites_.data();
         Trace() << "coordinator " << site - sites_.data() << " pool " << pool.value_or(NodeRange{})
                 << ", the rest free at " << free_at - kEpoch << '\n';
     }
@@ -1080,8 +1027,7 @@ private:
     void FailOver(Site* site) {
         if (site->host != kNobody) {
             SimulatedServer& server = servers_[static_cast<size_t>(site->host)];
-            if (server.running())
-                Crash(&server);
+            if (server.running()) Crash(&server);
             site->host = kNobody;
         }
         std::optional<int64_t> offset_ms;
@@ -1142,8 +1088,7 @@ private:
             return;
         }
         const NodeRange nodes = SomePool();
-        if (!MayLease(nodes, *site))
-            return;
+        if (!MayLease(nodes, *site)) return;
         Configure(site, nodes);
         findings_.openings++;
     }
@@ -1156,8 +1101,7 @@ private:
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost ? *site->pool : SomePool();
         const bool in_place = site - sites_.data() == last_open_;
-        if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
-            return;
+        if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place)) return;
         // A coordinator on a server with static node ids is dropped only after its leases end.
         if (site->host != kNobody &&
             std::any_of(site->cluster.coordinator().leases().begin(),
@@ -1178,17 +1122,14 @@ private:
     int64_t TooEarly() { return scenario_.operation.closes_first ? 0 : random_.Between(0, 30); }
 
     void ServeHost(const Site& site) {
-        if (site.host != kNobody)
-            Serve(servers_[static_cast<size_t>(site.host)]);
+        if (site.host != kNobody) Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
     // If the other site's pool is closed, dumps the coordinator and restores the dump at that site.
     void Move(Site* from) {
-        if (sites_.size() < 2 || !from->pool)
-            return;
+        if (sites_.size() < 2 || !from->pool) return;
         Site* to = from == &sites_[0] ? &sites_[1] : &sites_[0];
-        if (to->pool)
-            return;
+        if (to->pool) return;
         const NodeRange nodes = *from->pool;
         Configure(from, std::nullopt);
         to->cluster.Replace(++identities_, [&](int64_t now) {
@@ -1251,8 +1192,7 @@ std::vector<uint64_t> RecordedSeeds(const std::string& name) {
     std::ifstream file(FLEET_SEEDS);
     uint64_t seed = 0;
     for (std::string of; file >> of >> seed;)
-        if (of == name)
-            seeds.push_back(seed);
+        if (of == name) seeds.push_back(seed);
     return seeds;
 }
 

@@ -42,8 +42,7 @@ struct Least {
 
 const char* NameOf(size_t F::*count) {
     for (const Counter& counter : kCounters)
-        if (counter.count == count)
-            return counter.name;
+        if (counter.count == count) return counter.name;
     return "?";
 }
 
@@ -82,17 +81,14 @@ void ExpectNothingTwiceIn(const Scenario& scenario, uint64_t schedules, const Al
         run(only);
         return;
     }
-    for (const uint64_t seed : RecordedSeeds(name))
-        ASSERT_TRUE(run(seed)) << "a recorded schedule";
+    for (const uint64_t seed : RecordedSeeds(name)) ASSERT_TRUE(run(seed)) << "a recorded schedule";
     for (uint64_t seed = first; seed < first + count; seed++)
         if (!run(seed)) {
-            if (std::getenv("RANDFLAKE_RECORD") != nullptr)
-                RecordSeed(name, seed);
+            if (std::getenv("RANDFLAKE_RECORD") != nullptr) RecordSeed(name, seed);
             return;
         }
     std::cout << "  " << count << " schedules from " << first << ": " << seen << "\n";
-    for (const Least& least : {all_least...})
-        ExpectEvents(seen, count, least);
+    for (const Least& least : {all_least...}) ExpectEvents(seen, count, least);
 }
 
 template <typename... All>
@@ -109,9 +105,7 @@ void ExpectNothingTwiceInRare(Scenario scenario, const Layout& layout, uint64_t 
     ExpectNothingTwiceIn(scenario, schedules, all_least...);
 }
 
-constexpr Least Over(size_t F::*count, double average) {
-    return {count, average};
-}
+constexpr Least Over(size_t F::*count, double average) { return {count, average}; }
 
 void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
     ExpectNothingTwice({.layout = kSmall, .numbers = numbers}, schedules, Over(&F::numbers, 7),
@@ -123,9 +117,7 @@ void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
                        Over(&F::fresh, 0.1), Over(&F::closings, 0.1), Over(&F::openings, 0.1));
 }
 
-TEST(FleetSimulation, NothingTwiceUnderAnySchedule) {
-    ExpectNothingTwiceAmongLeases(kSmall, 1500);
-}
+TEST(FleetSimulation, NothingTwiceUnderAnySchedule) { ExpectNothingTwiceAmongLeases(kSmall, 1500); }
 
 TEST(FleetSimulation, NothingTwiceInHalfSeconds) {
     ExpectNothingTwiceAmongLeases(kHalfSeconds, 600);

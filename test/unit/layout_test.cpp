@@ -12,9 +12,7 @@ uint64_t Packed(const Layout& layout, const Fields& fields) {
     return raw;
 }
 
-std::vector<uint64_t> Edges(uint64_t max) {
-    return {0, 1, max / 2, max / 2 + 1, max - 1, max};
-}
+std::vector<uint64_t> Edges(uint64_t max) { return {0, 1, max / 2, max / 2 + 1, max - 1, max}; }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
     // These values exceed the maximum by 1 or by 2^32, or are -1 as an unsigned number.
@@ -116,9 +114,7 @@ TEST(Time, Conversions) {
     }
 }
 
-LayoutResult Parse(const std::string& text) {
-    return ParseLayout(text.data(), text.size());
-}
+LayoutResult Parse(const std::string& text) { return ParseLayout(text.data(), text.size()); }
 
 std::string Format(const Layout& layout) {
     char buffer[kMaxLayoutText];

@@ -49,8 +49,7 @@ LeaseAnswer Judge(const AnswerShape& shape, const std::vector<AnswerPart>& parts
                   bool idle = true) {
     LeaseAnswer answer(shape);
     for (const AnswerPart& part : parts)
-        if (!answer.Take(part))
-            break;
+        if (!answer.Take(part)) break;
     answer.End(idle);
     return answer;
 }
@@ -102,8 +101,7 @@ TEST(LeaseAnswer, ARowOfAnotherShape) {
     binary[0].binary = true;
     wider[1].type = AnswerType::kInt8;
     with_nul[0] = {AnswerType::kInt8, false, false, "1\0", 2};
-    for (const auto& fields : {longer, binary, wider, with_nul})
-        expect_none(fields);
+    for (const auto& fields : {longer, binary, wider, with_nul}) expect_none(fields);
     expect_none(Fields(nullptr, "2", nullptr));
     expect_none(Fields("1", nullptr, nullptr));
     for (const char* text : {"", " 1", "1 ", "+1", "1.0", "0x1", "leak", "9223372036854775808",

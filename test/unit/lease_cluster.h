@@ -81,8 +81,7 @@ public:
             return done;
         }
         replicas_.push_back(before);
-        if (replicas_.size() > kReplicas)
-            replicas_.pop_front();
+        if (replicas_.size() > kReplicas) replicas_.pop_front();
         current_.transactions.resize(clocks_.size());
         current_.transactions.push_back(true);
         clocks_.push_back(now());
@@ -112,8 +111,7 @@ public:
         }
         current_.coordinator.Serve({0, 0});
         TakePlace();
-        if (!restored || identity_has_birth_)
-            identity_ = identity;
+        if (!restored || identity_has_birth_) identity_ = identity;
         offset_ms_ = offset_ms.value_or(earliest_ > 0 ? earliest_ * 1000 - *true_ms_ : 0);
         return restored;
     }
@@ -138,8 +136,7 @@ private:
 
     void TakePlace() {
         for (size_t i = 0; i < clocks_.size(); i++) {
-            if (i < current_.transactions.size() && current_.transactions[i])
-                continue;
+            if (i < current_.transactions.size() && current_.transactions[i]) continue;
             earliest_ = std::max(earliest_, clocks_[i] - skew_);
             lost_transactions_++;
         }

@@ -14,9 +14,7 @@ namespace randflake::simulation {
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
 // Returns a chain of one secret. A chain lists secrets, each with the second from which it is used.
-constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
-    return {1, {{fingerprint, {}}}};
-}
+constexpr SecretRecords FirstSecret(uint64_t fingerprint) { return {1, {{fingerprint, {}}}}; }
 
 // Returns whether the chain is valid. An empty chain stands for any malformed text.
 inline bool IsChain(const SecretRecords& chain) {
@@ -30,8 +28,7 @@ inline bool IsChain(const SecretRecords& chain) {
 // Returns how many secrets at the start of the two chains are equal.
 inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     uint32_t agreed = 0;
-    while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
-        agreed++;
+    while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed]) agreed++;
     return agreed;
 }
 
@@ -222,23 +219,17 @@ public:
             chain_ = chain;
         }
         const int64_t mark = SharePool(identity, now);
-        if (pool_.closed)
-            return Refuse(Refusal::kClosed);
-        if (Agreed(chain, chain_) == 0)
-            return RefuseSecrets(Refusal::kState);
-        if (now <= kEpoch || now >= CalendarEnd())
-            return Refuse(Refusal::kClock);
+        if (pool_.closed) return Refuse(Refusal::kClosed);
+        if (Agreed(chain, chain_) == 0) return RefuseSecrets(Refusal::kState);
+        if (now <= kEpoch || now >= CalendarEnd()) return Refuse(Refusal::kClock);
         const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
-        if (now >= stops_at)
-            return RefuseSecrets(Refusal::kState);
+        if (now >= stops_at) return RefuseSecrets(Refusal::kState);
         if (now < mark && rules_.start_from_mark && rules_.wait_for_mark)
             return Refuse(Refusal::kState);
         auto& [minute, grants] = grants_[role];
         const int64_t granted = minute == now / 60 ? grants : 0;
-        if (granted >= pool_.max_grants_per_role)
-            return Refuse(Refusal::kLimit);
-        if (pool_.max_grants_per_role < kMostGrants)
-            grants_[role] = {now / 60, granted + 1};
+        if (granted >= pool_.max_grants_per_role) return Refuse(Refusal::kLimit);
+        if (pool_.max_grants_per_role < kMostGrants) grants_[role] = {now / 60, granted + 1};
         int64_t had = 0;
         for (const Lease& lease : leases_)
             if (lease.role == role && lease.start <= now && now < lease.end)
@@ -247,19 +238,15 @@ public:
             return Refuse(Refusal::kLimit);
         const int64_t number = next_id_++;
         const int64_t first = FindNodes(nodes, now);
-        if (first < 0)
-            return Refuse(Refusal::kLimit);
+        if (first < 0) return Refuse(Refusal::kLimit);
         const int64_t start = rules_.start_from_mark ? std::max(now, mark) : now;
         int64_t end = std::min(start + duration, CalendarEnd());
-        if (rules_.longest_lease)
-            end = std::min(end, now + pool_.max_duration);
+        if (rules_.longest_lease) end = std::min(end, now + pool_.max_duration);
         end = std::min(end, stops_at);
-        if (end <= start)
-            return Refuse(Refusal::kState);
+        if (end <= start) return Refuse(Refusal::kState);
         Lease lease{{first, nodes}, number, role, incarnation, start, end, now};
         lease.chain = chain;
-        if (Overlaps(lease))
-            return Refuse(Refusal::kOverlap);
+        if (Overlaps(lease)) return Refuse(Refusal::kOverlap);
         std::erase_if(leases_, [&](const Lease& former) { return lease.Covers(former); });
         leases_.push_back(lease);
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
@@ -274,21 +261,16 @@ public:
             expected_end >= kSqlCalendarEnd)
             return Refuse(Refusal::kArgument);
         const int64_t mark = SharePool(identity, now);
-        if (pool_.closed)
-            return Refuse(Refusal::kClosed);
+        if (pool_.closed) return Refuse(Refusal::kClosed);
         Lease* lease = Find(lease_id, incarnation, role);
-        if (lease == nullptr || lease->released)
-            return Refuse(Refusal::kState);
-        if (chain_.count > 0 && Agreed(chain, chain_) == 0)
-            return RefuseSecrets(Refusal::kState);
-        if (!pool_.Covers(*lease) || IsStatic(*lease))
-            return Refuse(Refusal::kState);
+        if (lease == nullptr || lease->released) return Refuse(Refusal::kState);
+        if (chain_.count > 0 && Agreed(chain, chain_) == 0) return RefuseSecrets(Refusal::kState);
+        if (!pool_.Covers(*lease) || IsStatic(*lease)) return Refuse(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
                 ? std::min(now + pool_.max_duration + pool_.max_clock_skew, CalendarEnd())
                 : CalendarEnd();
-        if (std::max(expected_end + 1, lease->end) > latest)
-            return Refuse(Refusal::kState);
+        if (std::max(expected_end + 1, lease->end) > latest) return Refuse(Refusal::kState);
         const int64_t margin = rules_.renew_margin ? pool_.max_clock_skew : 0;
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
@@ -300,8 +282,7 @@ public:
             return Refuse(Refusal::kState);
         // A holder that lacks a secret keeps the lease until its end, and can load the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
-        if (lease->end >= stops_at)
-            return RefuseSecrets(Refusal::kClosed);
+        if (lease->end >= stops_at) return RefuseSecrets(Refusal::kClosed);
         Lease renewed = *lease;
         renewed.end = now + std::min(duration, pool_.max_duration);
         if (rules_.renew_keeps_end)
@@ -309,8 +290,7 @@ public:
         renewed.end = std::min({renewed.end, latest, stops_at});
         renewed.renewed_at = now;
         renewed.chain = chain;
-        if (renewed.end <= renewed.start || Overlaps(renewed))
-            return Refuse(Refusal::kState);
+        if (renewed.end <= renewed.start || Overlaps(renewed)) return Refuse(Refusal::kState);
         *lease = renewed;
         return renewed.end - 1;
     }
@@ -322,10 +302,8 @@ public:
         refusal_ = Refusal::kNone;
         (void)SharePool(identity, now);
         Lease* lease = Find(lease_id, incarnation, role);
-        if (lease == nullptr)
-            return Refused(Refusal::kState);
-        if (lease->released)
-            return true;
+        if (lease == nullptr) return Refused(Refusal::kState);
+        if (lease->released) return true;
         lease->end =
             std::min(std::max(last_used.value_or(lease->start), lease->start), lease->end - 1) + 1;
         lease->released = true;
@@ -334,16 +312,13 @@ public:
 
     std::optional<int64_t> Purge(uint64_t identity, int64_t now, int64_t keep_ms) {
         refusal_ = Refusal::kNone;
-        if (keep_ms < 0)
-            return Refuse(Refusal::kArgument);
+        if (keep_ms < 0) return Refuse(Refusal::kArgument);
         LockPool(identity, now);
         const int64_t keep = (keep_ms + 999) / 1000;
         const size_t before = leases_.size();
         for (size_t i = leases_.size(); i-- > 0;) {
-            if (leases_[i].end > now - keep)
-                continue;
-            if (rules_.purge_raises_mark)
-                HoldOff(Hold::Cause::kPurge, leases_[i].end - 1, 0, 0);
+            if (leases_[i].end > now - keep) continue;
+            if (rules_.purge_raises_mark) HoldOff(Hold::Cause::kPurge, leases_[i].end - 1, 0, 0);
             leases_.erase(leases_.begin() + static_cast<ptrdiff_t>(i));
         }
         high_water_ = std::max(high_water_, Until());
@@ -371,8 +346,7 @@ public:
             pool.max_grants_per_role < 1 || pool.max_grants_per_role > kMostGrants ||
             (change.chain && (!IsChain(*change.chain) || change.forget_key)))
             return Refuse(Refusal::kArgument);
-        if (change.never_leased && next_id_ != 1)
-            return Refuse(Refusal::kState);
+        if (change.never_leased && next_id_ != 1) return Refuse(Refusal::kState);
         if (change.nothing_lost && std::none_of(holds_.begin(), holds_.end(), [](const Hold& h) {
                 return h.cause == Hold::Cause::kPromotion;
             }))
@@ -416,8 +390,7 @@ public:
                 if (hold.longest > 0 && hold.since != kForEver)
                     free_at = std::max(free_at, UntilOf(hold));
             for (const Lease& lease : leases_)
-                if (pool.closed || !pool.Covers(lease))
-                    free_at = std::max(free_at, lease.end);
+                if (pool.closed || !pool.Covers(lease)) free_at = std::max(free_at, lease.end);
         }
         high_water_ = Until();
         pool_ = pool;
@@ -432,8 +405,7 @@ public:
         if (!fingerprint || from <= kEpoch || from >= kSqlCalendarEnd)
             return Refused(Refusal::kArgument);
         LockPool(identity, now);
-        if (chain_.count == 0)
-            return Refused(Refusal::kState);
+        if (chain_.count == 0) return Refused(Refusal::kState);
         const Second second = FromUnix({from});
         for (uint32_t i = 0; i < chain_.count; i++)
             if (chain_.records[i].fingerprint == *fingerprint)
@@ -462,8 +434,7 @@ public:
             earliest =
                 std::max(high_water_, now + pool_.max_duration + 2 * pool_.max_clock_skew + 1);
         if (rules_.secrets_after_leases)
-            for (const Lease& lease : leases_)
-                earliest = std::max(earliest, lease.end);
+            for (const Lease& lease : leases_) earliest = std::max(earliest, lease.end);
         return earliest;
     }
 
@@ -479,8 +450,7 @@ public:
     // Returns the Unix second at which this chain's first missing secret begins.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
-        if (agreed == 0 || agreed == chain_.count)
-            return std::nullopt;
+        if (agreed == 0 || agreed == chain_.count) return std::nullopt;
         return FromOf(chain_, agreed);
     }
 
@@ -525,8 +495,7 @@ private:
     int64_t NodeIds() const { return static_cast<int64_t>(layout_.max_node_id()) + 1; }
 
     int64_t UntilOf(const Hold& hold) const {
-        if (hold.since == kForEver)
-            return kForEver;
+        if (hold.since == kForEver) return kForEver;
         const int skews = hold.longest == 0 || hold.cause == Hold::Cause::kReopened
                               ? (hold.longest > 0) + 1
                               : rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
@@ -572,8 +541,7 @@ private:
     // Returns whether a takeover was noted since the pool's last change.
     bool TakenOverSince() const { return noted_ != Noted(); }
     std::optional<std::pair<int64_t, uint64_t>> Noted() const {
-        if (!taken_over_)
-            return std::nullopt;
+        if (!taken_over_) return std::nullopt;
         return std::pair{takeover_, takeover_identity_};
     }
     // Models randflake_lease_noted_here.
@@ -585,20 +553,15 @@ private:
     // Models randflake_lease_lock_pool.
     void LockPool(uint64_t identity, int64_t now) {
         const int64_t mark = SharePool(identity, now, true);
-        if (identity == identity_ && !TakenOverSince())
-            return;
+        if (identity == identity_ && !TakenOverSince()) return;
         noted_ = Noted();
         if (rules_.lost_nothing_once)
             for (Hold& hold : holds_)
-                if (hold.cause == Hold::Cause::kPromotion)
-                    hold.cause = Hold::Cause::kTakeover;
+                if (hold.cause == Hold::Cause::kPromotion) hold.cause = Hold::Cause::kTakeover;
         Hold hold = HeldOff();
-        if (Promoted(identity_, identity))
-            hold.cause = Hold::Cause::kPromotion;
-        if (said_ && !rules_.lost_nothing_ends)
-            hold.longest = 0;
-        if (HoldsOff())
-            HoldOff(hold.cause, hold.since, hold.longest, hold.widest);
+        if (Promoted(identity_, identity)) hold.cause = Hold::Cause::kPromotion;
+        if (said_ && !rules_.lost_nothing_ends) hold.longest = 0;
+        if (HoldsOff()) HoldOff(hold.cause, hold.since, hold.longest, hold.widest);
         high_water_ = mark;
         identity_ = identity;
     }

@@ -75,25 +75,21 @@ public:
 
     // Notes why a server may lose a grant. LoseAll() notes why it may lose all its grants.
     void Lose(int grant, Refused why) {
-        if (grant != 0)
-            lost_[static_cast<size_t>(grant) - 1] = why;
+        if (grant != 0) lost_[static_cast<size_t>(grant) - 1] = why;
     }
     void LoseAll(int64_t name, Refused why) {
         for (size_t i = 0; i < holders_.size(); i++)
-            if (starts_[holders_[i] - 1].name == name)
-                lost_[i] = why;
+            if (starts_[holders_[i] - 1].name == name) lost_[i] = why;
     }
     // Returns whether this second of a node id is really free for a server: no other server has
     // used the second, and no other running server has a grant of it. If `leases` is true, this
     // server's present run or one of its ended runs must also have a grant of the second.
     bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
         const Second* found = Find(node, second);
-        if (found == nullptr || (found->user != 0 && found->user != server))
-            return false;
+        if (found == nullptr || (found->user != 0 && found->user != server)) return false;
         *grant = found->owner;
         const size_t i = static_cast<size_t>(found->owner) - 1;
-        if (*grant == 0)
-            return !leases;
+        if (*grant == 0) return !leases;
         return (holders_[i] == server || !starts_[holders_[i] - 1].runs) &&
                (!leases || starts_[holders_[i] - 1].name == starts_[server - 1].name);
     }
@@ -122,8 +118,7 @@ public:
     // Gives the grant's seconds from `start` to `end` back to the coordinator.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
-            if (owner == grant)
-                owner = 0;
+            if (owner == grant) owner = 0;
         });
     }
 
@@ -160,8 +155,7 @@ public:
     // Checks that a server with all secrets decodes every issued identifier to its number.
     void DecodeAll(const ToyRing& ring) {
         for (uint64_t id = 0; id < ids_.size(); id++) {
-            if (ids_[id] == 0)
-                continue;
+            if (ids_[id] == 0) continue;
             const uint64_t made_from = ids_[id] - 1;
             uint64_t raw = 0;
             if (!ring.All().Decrypt(numbers_layout_, id, &raw))
@@ -219,8 +213,7 @@ private:
             if (const char* wrong = UseSecond(server, leases, fields.node_id, second))
                 Fail() << Text(fields) << wrong;
         auto used = (*all_used)[raw];
-        if (used)
-            Fail() << Text(fields) << " is reserved twice";
+        if (used) Fail() << Text(fields) << " is reserved twice";
         used = true;
     }
 
@@ -247,12 +240,10 @@ private:
     // Returns what is wrong with a use of this second, or null if nothing is wrong.
     const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
         Second* found = Find(node, second);
-        if (found == nullptr)
-            return " is in a second that does not exist";
+        if (found == nullptr) return " is in a second that does not exist";
         const uint32_t holder =
             found->owner == 0 ? 0 : holders_[static_cast<size_t>(found->owner) - 1];
-        if (leases && holder != server)
-            return " is outside the leases of its server";
+        if (leases && holder != server) return " is outside the leases of its server";
         if (!leases && holder != 0 && starts_[holder - 1].runs)
             return " is in a lease of another server";
         if (found->user != 0 && found->user != server)

@@ -26,10 +26,8 @@ struct Unknown {
 
     // Returns the time at which this use ends, by the same formula as randflake_lease_hold.until.
     int64_t Until() const {
-        if (!since)
-            return 0;
-        if (what == kPurge)
-            return *since;
+        if (!since) return 0;
+        if (what == kPurge) return *since;
         int64_t longest = 0, widest = 0;
         for (const auto& [duration, skew] : values) {
             longest = std::max(longest, duration);
@@ -50,8 +48,7 @@ struct History {
     bool Do(Call&& call) {
         const Coordinator before = coordinator;
         const bool done = call();
-        if (!done)
-            coordinator.RollBackTo(before);
+        if (!done) coordinator.RollBackTo(before);
         return done;
     }
     bool Configure(const Coordinator::Change& change) {
@@ -73,14 +70,10 @@ struct History {
             Configure({.max_duration = duration, .max_clock_skew = skew});
         };
         switch (step) {
-            case kLonger:
-                return values(20, {});
-            case kShorter:
-                return values(5, {});
-            case kWider:
-                return values({}, 4);
-            case kNarrower:
-                return values({}, 1);
+            case kLonger: return values(20, {});
+            case kShorter: return values(5, {});
+            case kWider: return values({}, 4);
+            case kNarrower: return values({}, 1);
             case kAdd:
                 Configure({.node_count = before.node_count + 1});
                 return Note(kAdd, now, false);
@@ -89,8 +82,7 @@ struct History {
                 return before.closed ? void() : Note(kOpen, {});
             case kOpen:
                 Configure({.closed = false});
-                for (Unknown& u : unknown)
-                    u.since = u.since.value_or(now);
+                for (Unknown& u : unknown) u.since = u.since.value_or(now);
                 return;
             case kNeverLeased:
                 if (Configure({.never_leased = true}))
@@ -104,8 +96,7 @@ struct History {
             case kRestore:
                 identity = step == kPromote ? identity + 1 : (identity / kSystem + 1) * kSystem;
                 Note(kRestore, now);
-                for (Unknown& u : unknown)
-                    u.clearable = &u == &unknown.back() && step == kPromote;
+                for (Unknown& u : unknown) u.clearable = &u == &unknown.back() && step == kPromote;
                 return;
             case kLease:
                 Do([&] {
@@ -115,21 +106,18 @@ struct History {
                 return;
             case kPurge:
                 for (const Coordinator::Lease& lease : coordinator.leases())
-                    if (lease.end <= now)
-                        unknown.push_back({kPurge, lease.end, {}});
+                    if (lease.end <= now) unknown.push_back({kPurge, lease.end, {}});
                 coordinator.Purge(identity, now, 0);
         }
     }
     void Clear(const std::function<bool(const Unknown&)>& cleared) {
         for (Unknown& u : unknown)
-            if (u.since && cleared(u))
-                u.leases = false;
+            if (u.since && cleared(u)) u.leases = false;
     }
 
     int64_t Least() const {
         int64_t least = 0;
-        for (const Unknown& u : unknown)
-            least = std::max(least, u.Until());
+        for (const Unknown& u : unknown) least = std::max(least, u.Until());
         return least;
     }
 
@@ -190,8 +178,7 @@ TEST(LeaseMarks, ARuleThatIsLeftOutMakesOneTooLow) {
         {"takeovers that no change has written", {.promoted_once = false}},
         {"added node ids, when nobody ever leased", {.never_leased_keeps = false}},
     };
-    for (const auto& [mark, rules] : broken)
-        EXPECT_GT(Explore(rules, 4).low, 0u) << mark;
+    for (const auto& [mark, rules] : broken) EXPECT_GT(Explore(rules, 4).low, 0u) << mark;
 }
 
 }  // namespace

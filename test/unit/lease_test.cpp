@@ -29,8 +29,7 @@ TEST(Lease, GrantsThatMakeNoSense) {
     };
     const LeaseGrant good[] = {
         {1, 0, 2, k1, k1}, {1, 131070, 2, k1, k60}, {1, 0, 2, kEnd - 1, kEnd}};
-    for (const LeaseGrant& grant : good)
-        EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
+    for (const LeaseGrant& grant : good) EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
     EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
     EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
     // Each grant has one error: an impossible lease id, node id or number of node ids, an end

@@ -45,8 +45,7 @@ struct Argument {
 
 std::string ArrayText(const std::vector<Argument>& values) {
     std::string text = "{";
-    for (const Argument& value : values)
-        text += (text.size() > 1 ? "," : "") + value.text;
+    for (const Argument& value : values) text += (text.size() > 1 ? "," : "") + value.text;
     return text + "}";
 }
 
@@ -107,11 +106,9 @@ public:
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
-        if (random_.OneIn(4))
-            TakeOver(random_.OneIn(2));
+        if (random_.OneIn(4)) TakeOver(random_.OneIn(2));
         ConfigurePool();
-        while (step_ < steps_)
-            Step();
+        while (step_ < steps_) Step();
     }
 
     // Writes every sequence of three changes that begins with `first`, each in a new pool.
@@ -149,8 +146,7 @@ private:
                                                {.never_leased = true},
                                                {.nothing_lost = true}};
         now_ += change == 11 ? 121 : change == 12 ? 21 : 1;
-        if (change == 1)
-            Configure({.max_duration = 90});
+        if (change == 1) Configure({.max_duration = 90});
         if (change < 9)
             Configure(changes[change]);
         else if (change < 11)
@@ -222,8 +218,7 @@ private:
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
-        if (model_.chain().count > 1)
-            edges.push_back(FromOfLast());
+        if (model_.chain().count > 1) edges.push_back(FromOfLast());
         if (!model_.leases().empty()) {
             const auto& lease = random_.Pick(model_.leases());
             for (const int64_t edge :
@@ -249,14 +244,12 @@ private:
         else
             TakeOver(random_.OneIn(2));
         model_.Started(Started());
-        if (random_.OneIn(4))
-            return;
+        if (random_.OneIn(4)) return;
         model_ = *places_[place];
         model_.Serve(served_);  // the server's configuration
         model_.Started(Started());
         const bool dump = random_.OneIn(3);
-        if (dump)
-            model_.Made(identity_, now_);
+        if (dump) model_.Made(identity_, now_);
         Put(dump ? "dump" : "restore", true, argument);
     }
 
@@ -296,8 +289,7 @@ private:
         const bool done = answer.has_value();
         if (!done && chain != nullptr && model_.about_secrets())
             answer = {{model_.LacksFrom(*chain)}};
-        if (!done || !commit)
-            model_.RollBackTo(before);
+        if (!done || !commit) model_.RollBackTo(before);
         Put(operation, commit, arguments, answer, model_.refusal());
         return done;
     }
@@ -305,8 +297,7 @@ private:
     static Answer Row(const Value& value) { return value ? Answer{{value}} : std::nullopt; }
 
     int64_t Duration() {
-        if (random_.OneIn(30))
-            return random_.OneIn(2) ? 0 : INT32_MAX;
+        if (random_.OneIn(30)) return random_.OneIn(2) ? 0 : INT32_MAX;
         return random_.Between(1, 2 * model_.pool().max_duration);
     }
 
@@ -325,12 +316,10 @@ private:
             [&]() -> Answer {
                 const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
                                                   duration, chain, role);
-                if (!grant)
-                    return {};
+                if (!grant) return {};
                 held_.push_back({grant->lease_id, incarnation, grant->start.count, grant->end.count,
                                  role, chain});
-                if (held_.size() > 12)
-                    held_.erase(held_.begin());
+                if (held_.size() > 12) held_.erase(held_.begin());
                 return {{grant->lease_id, grant->first_node_id, grant->node_count,
                          grant->start.count, grant->end.count, model_.LacksFrom(chain)}};
             },
@@ -342,14 +331,12 @@ private:
     }
     int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
     void MaybeForget(size_t holder) {
-        if (!random_.OneIn(3))
-            held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
+        if (!random_.OneIn(3)) held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
     }
 
     const Coordinator::Lease* Known(const Held& held) const {
         for (const auto& lease : model_.leases())
-            if (lease.lease_id == held.lease_id)
-                return &lease;
+            if (lease.lease_id == held.lease_id) return &lease;
         return nullptr;
     }
 
@@ -387,14 +374,12 @@ private:
             [&]() -> Answer {
                 const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
                                                expected_end, duration, chain, role);
-                if (!last)
-                    return {};
+                if (!last) return {};
                 held.last = *last;
                 return {{last, model_.LacksFrom(chain)}};
             },
             &chain);
-        if (!done)
-            MaybeForget(holder);
+        if (!done) MaybeForget(holder);
     }
 
     void Release() {
@@ -454,16 +439,14 @@ private:
     // Returns the coordinator's chain, or sometimes a shorter, longer, different or empty chain.
     SecretRecords SomeChain() {
         SecretRecords chain = model_.chain();
-        if (random_.OneIn(40))
-            return {};
+        if (random_.OneIn(40)) return {};
         if (chain.count == 0 || random_.OneIn(8 * trouble_))
             chain = FirstSecret(random_.OneIn(8) ? 2 : 1);
         if (chain.count > 1 && random_.OneIn(5))
             chain.count = static_cast<uint32_t>(random_.Between(1, chain.count));
         if (random_.OneIn(8)) {
             Append(SomeFrom(), &chain);
-            if (random_.OneIn(3))
-                Append(SomeFrom(), &chain);
+            if (random_.OneIn(3)) Append(SomeFrom(), &chain);
         } else if (chain.count > 1 && random_.OneIn(12)) {
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
@@ -484,15 +467,13 @@ private:
         const SecretRecords& known = model_.chain();
         uint64_t fingerprint = SomeFingerprint();
         int64_t from = SomeFrom();
-        if (random_.OneIn(2))
-            from = model_.EarliestOfSecret(now_) + random_.Between(0, 5);
+        if (random_.OneIn(2)) from = model_.EarliestOfSecret(now_) + random_.Between(0, 5);
         if (random_.OneIn(20))
             from = Pick({kEpoch, kEpoch + 1, model_.CalendarEnd() - 1, model_.CalendarEnd()});
         if (known.count > 0 && random_.OneIn(8)) {
             const SecretRecord& record = known.records[random_.Between(0, known.count - 1)];
             fingerprint = record.fingerprint;
-            if (!random_.OneIn(3))
-                from = ToUnix(record.from).count;
+            if (!random_.OneIn(3)) from = ToUnix(record.from).count;
         }
         const auto [argument, text] = AsArgument(fingerprint);
         Call("add_secret", {text, from}, [&, named = argument] {
@@ -542,14 +523,9 @@ private:
                  .closed = false});
         change.nothing_lost = random_.OneIn(5);
         switch (random_.Between(0, 9)) {
-            case 0:
-                return ConfigurePool();
-            case 1:
-                change.first_node_id = pool.first_node_id + random_.Between(-1, 1);
-                break;
-            case 2:
-                change.node_count = pool.node_count + random_.Between(-2, 2);
-                break;
+            case 0: return ConfigurePool();
+            case 1: change.first_node_id = pool.first_node_id + random_.Between(-1, 1); break;
+            case 2: change.node_count = pool.node_count + random_.Between(-2, 2); break;
             case 3:
                 change.max_duration =
                     random_.OneIn(6) ? Pick({0, 86400, 86401}) : random_.Between(1, 25);
@@ -560,14 +536,11 @@ private:
                 break;
             case 5:
                 change.closed = random_.OneIn(3);
-                if (random_.OneIn(2))
-                    change.max_duration = random_.Between(1, pool.max_duration);
+                if (random_.OneIn(2)) change.max_duration = random_.Between(1, pool.max_duration);
                 if (random_.OneIn(2))
                     change.max_clock_skew = random_.Between(0, pool.max_clock_skew);
                 break;
-            case 6:
-                change.never_leased = true;
-                break;
+            case 6: change.never_leased = true; break;
             case 7:
                 change.max_nodes_per_role = random_.OneIn(6)
                                                 ? Pick({0, 131073})
@@ -586,8 +559,7 @@ private:
                     change.chain->count -= change.chain->count > 1 && fingerprints_ % 2 == 0;
                 }
                 break;
-            default:
-                change.forget_key = true;
+            default: change.forget_key = true;
         }
         Configure(change);
     }

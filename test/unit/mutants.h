@@ -101,9 +101,7 @@ enum class Mutant : uint8_t {
 
 using enum Mutant;
 
-constexpr bool BreaksPromise(Mutant mutant) {
-    return mutant >= kEntersRangesDuringTheHoldOff;
-}
+constexpr bool BreaksPromise(Mutant mutant) { return mutant >= kEntersRangesDuringTheHoldOff; }
 
 class Holder : public LeaseHolder {
 public:
@@ -171,19 +169,14 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
         }
         case kTrustsEveryKnownRange:
             for (uint32_t i = 1; i < found.end_count; i++)
-                if (own && found.ends[i].nodes == start.nodes)
-                    return OpenAt(plan, end);
+                if (own && found.ends[i].nodes == start.nodes) return OpenAt(plan, end);
             return plan;
-        case kStartsUnderAnySecrets:
-            plan.secrets = SecretsChange::kNone;
-            return plan;
+        case kStartsUnderAnySecrets: plan.secrets = SecretsChange::kNone; return plan;
         case kProvesOneRangeForAll:
             if (found.end_count > 0 && found.stop.nodes.count > 0)
                 weakened.stop.nodes = {0, UINT32_MAX};
             break;
-        case kIgnoresOtherRuns:
-            other.marker = weakened.write.number;
-            break;
+        case kIgnoresOtherRuns: other.marker = weakened.write.number; break;
         case kTakesCopiesForTheOriginal:
             other.origin = weakened.origin;
             other.marker = weakened.write.number;
@@ -192,8 +185,7 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
             weakened.stop.uptime_ms = other.uptime_ms;
             weakened.stop.wall_ms = other.wall_ms;
             break;
-        default:
-            return plan;
+        default: return plan;
     }
     return randflake::PlanStart(error, weakened, other).proven ? OpenAt(plan, end) : plan;
 }
@@ -201,41 +193,30 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
 inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease lease) {
     switch (mutant) {
         case kResumesAfterAnyCrash:  // of shared memory, without another condition
-            if (!start.after_crash_restart)
-                break;
+            if (!start.after_crash_restart) break;
             start.postmaster = found.write.postmaster;
             [[fallthrough]];
         case kResumesInCopies:
             start.origin = found.origin;
             start.marker = found.write.number;
             break;
-        case kResumesNothing:
-            return false;
-        case kResumesInOnePostmasterOnly:
-            start.machine_boot[0] = 0;
-            break;
+        case kResumesNothing: return false;
+        case kResumesInOnePostmasterOnly: start.machine_boot[0] = 0; break;
         case kComparesRunsOnly:
-            if (start.marker - found.write.number + 1000 < 2000)
-                start.marker = found.write.number;
+            if (start.marker - found.write.number + 1000 < 2000) start.marker = found.write.number;
             break;
         case kResumesOtherNodeCounts:
-            if (lease.id != 0 && start.leased_nodes != 0)
-                lease.nodes.count = start.leased_nodes;
+            if (lease.id != 0 && start.leased_nodes != 0) lease.nodes.count = start.leased_nodes;
             break;
-        case kResumesUnderAnySecrets:
-            found.secrets = start.secrets;
-            break;
-        default:
-            break;
+        case kResumesUnderAnySecrets: found.secrets = start.secrets; break;
+        default: break;
     }
     return randflake::Resumes(found, start, lease);
 }
 
 inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
-    if (mutant == kTakesSecretsOfThePresent)
-        reload.skew = -reload.wall_ms.count;
-    if (mutant == kForgetsLeases)
-        reload.leases_end = {};
+    if (mutant == kTakesSecretsOfThePresent) reload.skew = -reload.wall_ms.count;
+    if (mutant == kForgetsLeases) reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);
     const bool taken = (mutant == kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
                        (mutant == kReloadsAnything && plan.error == ReloadError::kNotGrown);

@@ -17,8 +17,7 @@ class Outage {
 public:
     Outage(bool leases, Mutant mutant, int64_t first_ms, bool bounded)
         : true_ms_(kWindowEpochMs + first_ms) {
-        if (bounded)
-            pool_.Configure(1, true_ms_ / 1000 - 50, {.max_nodes_per_role = 2});
+        if (bounded) pool_.Configure(1, true_ms_ / 1000 - 50, {.max_nodes_per_role = 2});
         machine_.Boot(1, true_ms_ - 100000);
         server_.emplace(kLayout, kLayout, false, mutant, false, 0, kSkewMs, &true_ms_, &births_,
                         &ledger_, &events_, &random_);
@@ -54,50 +53,39 @@ private:
         if (event == kSessionCrash) {
             server_->CrashMemory(false);
         } else if (event == kFastRestart) {
-            if (settings_.leases && coordinator_ == kHangs)
-                true_ms_ += kProbeTimeout.count;
+            if (settings_.leases && coordinator_ == kHangs) true_ms_ += kProbeTimeout.count;
             server_->Stop();
-            while (server_->running())
-                server_->StepStop();
+            while (server_->running()) server_->StepStop();
         } else if (event == kServerCrash || event == kReboot) {
             server_->Crash();
         }
         Answer released;
-        for (const Request& request : server_->TakeDone().releases)
-            Execute(request, &released);
-        if (event == kReboot)
-            machine_.Boot(2, true_ms_);
-        if (!server_->running())
-            server_->Start(settings_, FirstSecret(1));
+        for (const Request& request : server_->TakeDone().releases) Execute(request, &released);
+        if (event == kReboot) machine_.Boot(2, true_ms_);
+        if (!server_->running()) server_->Start(settings_, FirstSecret(1));
         due_ms_ = 0;
     }
 
     void RunFor(int64_t ms, bool idle = false) {
         for (const int64_t until = true_ms_ + ms; true_ms_ < until; true_ms_ += kTickMs) {
-            if (settings_.leases)
-                Work();
+            if (settings_.leases) Work();
             server_->StepLooker();
             const size_t before = events_.numbers;
-            if (!idle)
-                server_->Call();
+            if (!idle) server_->Call();
             longest_ms_ = std::max(longest_ms_, true_ms_ - last_ms_);
-            if (idle || events_.numbers > before)
-                last_ms_ = true_ms_;
+            if (idle || events_.numbers > before) last_ms_ = true_ms_;
         }
     }
     void Finish() {
-        while (!server_->worker_idle())
-            server_->StepWorker();
+        while (!server_->worker_idle()) server_->StepWorker();
     }
     // Runs the lease worker, and answers its request as the coordinator would.
     void Work() {
         const LeaseHolder& holder = server_->memory().holder;
         if (server_->waits()) {
-            if (coordinator_ == kHangs && true_ms_ < asked_ms_ + 3000)
-                return;
+            if (coordinator_ == kHangs && true_ms_ < asked_ms_ + 3000) return;
             Answer answer;
-            if (reachable())
-                Execute(request_, &answer);
+            if (reachable()) Execute(request_, &answer);
             server_->BeginHear(answer);
             Finish();
             due_ms_ = holder.NextRequestAt(kLease, random_.Between(0, 1000), {true_ms_}).count;
@@ -110,8 +98,7 @@ private:
             Finish();
         }
         SimulatedServer::Done done = server_->TakeDone();
-        if (done.request)
-            request_ = *done.request;
+        if (done.request) request_ = *done.request;
     }
     void Execute(const Request& request, Answer* answer) {
         answer->clear = answer->row = simulation::Execute(request, request.second.count, 1,

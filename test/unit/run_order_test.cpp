@@ -23,8 +23,7 @@ TEST(SortSigned, AsSignedNumbers) {
         // Fewer bits leave an odd or even number of bytes in which the identifiers differ.
         for (const uint64_t mask : {UINT64_MAX, UINT64_MAX >> 11, uint64_t{0xff}, uint64_t{7}}) {
             std::vector<uint64_t> ids(count);
-            for (uint64_t& id : ids)
-                id = random() & mask;
+            for (uint64_t& id : ids) id = random() & mask;
             ExpectSorted(ids);
         }
 }

@@ -135,8 +135,7 @@ TEST(SecretFile, EveryReasonHasAText) {
     for (int i = 0; i <= static_cast<int>(SecretFileError::kTooMany); i++)
         texts.insert(SecretFileErrorText(static_cast<SecretFileError>(i)));
     EXPECT_EQ(texts.size(), static_cast<size_t>(SecretFileError::kTooMany) + 1);
-    for (const std::string& text : texts)
-        EXPECT_EQ(text.back(), '.') << text;
+    for (const std::string& text : texts) EXPECT_EQ(text.back(), '.') << text;
 }
 
 }  // namespace

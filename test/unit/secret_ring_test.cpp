@@ -25,8 +25,7 @@ struct SmallCipher {
         : from{first_second}, id_of(kNumbers), raw_of(kNumbers) {
         std::iota(id_of.begin(), id_of.end(), 0);
         std::shuffle(id_of.begin(), id_of.end(), random);
-        for (uint64_t raw = 0; raw < kNumbers; raw++)
-            raw_of[id_of[raw]] = raw;
+        for (uint64_t raw = 0; raw < kNumbers; raw++) raw_of[id_of[raw]] = raw;
     }
 
     uint64_t Encrypt(uint64_t raw) const noexcept { return id_of[raw]; }
@@ -37,8 +36,7 @@ using Small = std::vector<SmallCipher>;
 
 Small SmallRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
     Small generations;
-    for (const uint32_t second : from)
-        generations.emplace_back(second, random);
+    for (const uint32_t second : from) generations.emplace_back(second, random);
     return generations;
 }
 
@@ -62,16 +60,12 @@ std::string ProblemOf(const Small& generations) {
     std::map<uint64_t, uint64_t> made;  // identifier -> number
     for (uint64_t raw = 0; raw < kNumbers; raw++) {
         const std::optional<uint64_t> id = Encrypt(ring, raw);
-        if (!id)
-            continue;
-        if (!made.emplace(*id, raw).second)
-            return "two numbers have one identifier";
-        if (Decrypt(ring, *id) != raw)
-            return "an identifier does not decode to its number";
+        if (!id) continue;
+        if (!made.emplace(*id, raw).second) return "two numbers have one identifier";
+        if (Decrypt(ring, *id) != raw) return "an identifier does not decode to its number";
     }
     for (uint64_t id = 0; id < kNumbers; id++)
-        if (!made.contains(id) && Decrypt(ring, id))
-            return "an identifier that none made decodes";
+        if (!made.contains(id) && Decrypt(ring, id)) return "an identifier that none made decodes";
     // Without its last generations, the ring still gives the same identifiers to all numbers from
     // before them, and to the lowest number of every second.
     for (size_t count = 1; count < generations.size(); count++) {
@@ -82,8 +76,7 @@ std::string ProblemOf(const Small& generations) {
                 (fields.node_id != 0 || fields.sequence != 0))
                 continue;
             const std::optional<uint64_t> id = Encrypt(fewer, raw);
-            if (id != Encrypt(ring, raw))
-                return "a further generation changes an identifier";
+            if (id != Encrypt(ring, raw)) return "a further generation changes an identifier";
             if (id && Decrypt(ring, *id) != raw)
                 return "a further generation changes what an identifier means";
         }
@@ -96,8 +89,7 @@ TEST(SecretRing, EveryNumberOfEverySmallRing) {
     for (uint32_t choice = 1; choice < 1u << kSeconds; choice += 2) {
         std::vector<uint32_t> from;
         for (uint32_t second = 0; second < kSeconds; second++)
-            if ((choice >> second & 1) != 0)
-                from.push_back(second);
+            if ((choice >> second & 1) != 0) from.push_back(second);
         for (int ciphers = 0; ciphers < 20; ciphers++)
             ASSERT_EQ(ProblemOf(SmallRing(from, random)), "") << testing::PrintToString(from);
     }
@@ -181,8 +173,7 @@ std::vector<Generation> RandomRing(const std::vector<uint32_t>& from, std::mt199
     std::vector<Generation> generations;
     for (const uint32_t second : from) {
         Key key;
-        for (uint8_t& byte : key.bytes)
-            byte = static_cast<uint8_t>(random());
+        for (uint8_t& byte : key.bytes) byte = static_cast<uint8_t>(random());
         generations.push_back({second, ExpandKey(key)});
     }
     return generations;
@@ -201,8 +192,7 @@ void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& 
     for (int i = 0; i < 300; i++) {
         const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kBatchLength);
         uint64_t first;
-        do
-            first = random() & most;
+        do first = random() & most;
         while (!ring.HasOneOwner(layout, first, count));
         uint64_t ids[kBatchLength];
         const uint64_t skipped = EncryptNumbers(ring, path, first, count, ids);
@@ -211,8 +201,7 @@ void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& 
             uint64_t id, raw;
             const bool used = ring.Encrypt(layout, first + static_cast<uint64_t>(n), &id);
             ASSERT_EQ((skipped >> n & 1) == 0, used) << path.name << ' ' << first << ' ' << n;
-            if (!used)
-                continue;
+            if (!used) continue;
             ASSERT_EQ(ids[n], id);
             ASSERT_LE(id, most);
             kept.push_back(id);

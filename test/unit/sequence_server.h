@@ -62,15 +62,13 @@ constexpr bool Usable(const Limits& limits, int64_t life, int64_t now, const Num
 constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int64_t now,
                           const Numbers& numbers, int64_t position, bool patient) {
     const int64_t second = numbers.value / limits.numbers, n = numbers.value % limits.numbers;
-    if (Usable(limits, life, now, numbers) && n < limits.limit)
-        return {Step::kTake};
+    if (Usable(limits, life, now, numbers) && n < limits.limit) return {Step::kTake};
     const bool started = numbers.life == life && second != 0;
     const int64_t held = position / limits.parts;
     if (limits.notices && second > held)  // of any life: a tool set the position back
         return {Step::kRefuse};
     int64_t wanted = std::max(started ? second + 1 : began + limits.first, now);
-    if (held >= wanted && !patient)
-        wanted = held + 1;
+    if (held >= wanted && !patient) wanted = held + 1;
     const bool far = wanted - held > limits.leaps[0];
     if (held >= wanted || wanted > now + limits.ahead ||
         (far && position % limits.parts != 0 && patient))

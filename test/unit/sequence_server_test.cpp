@@ -83,8 +83,7 @@ private:
         const bool promotion = rules_.takes_over && Random(4) == 0 && !was_set_back_;
         const Numbers left{life_ + 1,
                            numbers_.value / rules_.limits.numbers * rules_.limits.numbers};
-        for (Session& session : sessions_)
-            session = {};
+        for (Session& session : sessions_) session = {};
         life_++;
         restarts++;
         if (promotion) {
@@ -103,21 +102,18 @@ private:
     // No session opens a second meanwhile. `numbers` is not logged, so the tool leaves it alone. If
     // a crash has just set `numbers` to 0, nothing shows that the position was set back.
     void SetBack() {
-        if (!rules_.set_back || numbers_.value == 0)
-            return;
+        if (!rules_.set_back || numbers_.value == 0) return;
         if (Random(2) == 0) {
             backup_ = position_;
             return;
         }
         position_ = logged_ = durable_ = received_ = backup_;
-        for (Session& session : sessions_)
-            session = {};
+        for (Session& session : sessions_) session = {};
         was_set_back_ = true;
     }
 
     void TakeOver() {
-        if (!rules_.takes_over)
-            return;
+        if (!rules_.takes_over) return;
         const int kind = Random(4);
         if (kind == 0) {
             backup_ = position_;
@@ -128,8 +124,7 @@ private:
             (clock_ + rules_.configured) * limits_.parts - 1 - position_.At(limits_), 0);
         durable_ = logged_ = received_ = position_;
         numbers_ = {};
-        for (Session& session : sessions_)
-            session = {};
+        for (Session& session : sessions_) session = {};
         life_ += Random(2);
         opened_ = 0;
         limits_ = rules_.limits;
@@ -137,8 +132,7 @@ private:
 
     // Like PostgreSQL's nextval, logs a value beyond the returned value.
     static int64_t Nextval(int64_t& value, int64_t& logged) {
-        if (++value > logged)
-            logged = value + 1;
+        if (++value > logged) logged = value + 1;
         return value;
     }
 
@@ -153,8 +147,7 @@ private:
                 self.LookAgain();
                 self.at = 1;
                 self.now = Clock();
-                if (self.began < 0)
-                    self.began = self.now;
+                if (self.began < 0) self.began = self.now;
                 return;
             case 1:
                 self.seen = numbers_;
@@ -178,8 +171,7 @@ private:
                 self.wanted = decision.wanted;
                 self.goal = decision.goal * limits.parts;
                 self.at = 10;
-                if (decision.step != Step::kOpen || decision.wanted >= kSeconds)
-                    self.LookAgain();
+                if (decision.step != Step::kOpen || decision.wanted >= kSeconds) self.LookAgain();
                 return;
             }
             case 10:
@@ -193,8 +185,7 @@ private:
                     self.at = 13;
                 else
                     self.at = self.got != 0 ? 14 : 0;
-                if (rules_.ticket_twice)
-                    self.seen_position.tickets = position_.tickets + 1;
+                if (rules_.ticket_twice) self.seen_position.tickets = position_.tickets + 1;
                 return;
             case 13:
                 if (rules_.ticket_twice)
@@ -222,8 +213,7 @@ private:
             case 17: {  // look before each leap
                 const int which = sequence_server::Leap(limits, position_, self.wanted);
                 self.at = 18 + which;
-                if (which < 0)
-                    self.LookAgain();
+                if (which < 0) self.LookAgain();
                 return;
             }
             case 18:
@@ -232,8 +222,7 @@ private:
                 self.at = 17;
                 return;
             case 6:  // the proof, or a clock that is close enough
-                if (rules_.open_by_clock)
-                    self.got = std::max<int64_t>(self.now, 1);
+                if (rules_.open_by_clock) self.got = std::max<int64_t>(self.now, 1);
                 if (rules_.proof)
                     durable_ = logged_;
                 else if (self.got > clock_ + limits.unproven)
@@ -299,8 +288,7 @@ TEST(SequenceServer, UsesNoNumberTwice) {
         for (const bool takes_over : {false, true}) {
             Rules rules;
             rules.proof = proof;
-            if (takes_over)
-                TakesOver(rules);
+            if (takes_over) TakesOver(rules);
             EXPECT_EQ(Repetitions(rules, true), 0);
         }
 }
@@ -315,8 +303,7 @@ TEST(SequenceServerBroken, EachIsFound) {
     const auto finds = [](auto&& breaks, bool proof, bool takes_over = false) {
         Rules rules;
         rules.proof = proof;
-        if (takes_over)
-            TakesOver(rules);
+        if (takes_over) TakesOver(rules);
         breaks(rules);
         return Repetitions(rules) > 0;
     };

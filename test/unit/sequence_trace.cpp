@@ -14,11 +14,9 @@ static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbe
     for (bool patient = true;;) {
         const Decision decision =
             Decide(limits, life, now, now, numbers, position.At(limits), patient);
-        if (decision.step == Step::kTake)
-            return true;
+        if (decision.step == Step::kTake) return true;
         if (decision.step != Step::kOpen) {
-            if (!patient || decision.step == Step::kRefuse)
-                return false;
+            if (!patient || decision.step == Step::kRefuse) return false;
             patient = false;
             continue;
         }
@@ -43,8 +41,7 @@ int main(int argc, char**) {
             for (const int64_t ahead :
                  {-kYear, int64_t{-5'000'003}, int64_t{-64000}, int64_t{-64}, int64_t{-1},
                   int64_t{0}, int64_t{200}, int64_t{33 * 64}, int64_t{61 * 64}, int64_t{79 * 64}}) {
-                if (n != 7 && n != 122880 && (argc > 1 || ahead < -64))
-                    continue;
+                if (n != 7 && n != 122880 && (argc > 1 || ahead < -64)) continue;
                 Numbers numbers{kLife, (kNow + second) * limits.numbers + n};
                 Position position{kNow * limits.parts + ahead, {}};
                 std::printf("%lld %lld %lld ", static_cast<long long>(second),

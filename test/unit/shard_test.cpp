@@ -11,8 +11,7 @@ constexpr int32_t kMaxShards = INT32_MAX;
 const std::vector<int32_t>& ShardCounts() {
     static const std::vector<int32_t> counts = [] {
         std::set<int32_t> set;
-        for (int32_t n = 1; n <= 300; n++)
-            set.insert(n);
+        for (int32_t n = 1; n <= 300; n++) set.insert(n);
         for (int bit = 1; bit < 31; bit++)
             for (int32_t around = -1; around <= 1; around++)
                 set.insert((int32_t{1} << bit) + around);
@@ -28,8 +27,7 @@ const std::vector<int32_t>& ShardCounts() {
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {
-        for (int32_t s = 0; s < shards; s++)
-            some.insert(s);
+        for (int32_t s = 0; s < shards; s++) some.insert(s);
     } else {
         std::mt19937_64 random(static_cast<uint64_t>(shards));
         for (int32_t i = 0; i < 100; i++)

@@ -111,12 +111,9 @@ public:
           events_(events),
           random_(random),
           follows_(layout.max_node_id() + 1) {
-        for (Process& process : processes_)
-            process.server = this;
-        for (Word& word : words_)
-            word.server = this;
-        for (Word& word : narrow_words_)
-            word.server = this;
+        for (Process& process : processes_) process.server = this;
+        for (Word& word : words_) word.server = this;
+        for (Word& word : narrow_words_) word.server = this;
     }
     SimulatedServer(const SimulatedServer&) = delete;
     SimulatedServer& operator=(const SimulatedServer&) = delete;
@@ -144,15 +141,13 @@ public:
 
     void SetSkew(int64_t skew_ms) {
         skew_ms_ = skew_ms;
-        if (running_)
-            skew_ = skew_.With(Tolerated());
+        if (running_) skew_ = skew_.With(Tolerated());
     }
 
     // After the crash of a backend, the postmaster ends all processes and resets shared memory.
     void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
-        if (loses_secrets)
-            SetSecrets({});
+        if (loses_secrets) SetSecrets({});
         InitShared();
     }
 
@@ -170,8 +165,7 @@ public:
     void Stop() {
         stopping_ = true;
         waits_ = false;
-        if (!settings_.leases || directory_.recovers)
-            StepStop();
+        if (!settings_.leases || directory_.recovers) StepStop();
     }
 
     void Seal() { Begin(Task::kSeal); }
@@ -223,22 +217,18 @@ public:
     }
 
     void ReloadSecrets(const SecretRecords& file) {
-        if (!running_ || stopping_ || Session().fiber.busy())
-            return;
+        if (!running_ || stopping_ || Session().fiber.busy()) return;
         file_ = file;
         Begin(Task::kReload);
-        while (in_recovery() && reloads())
-            Resume(&Session());
+        while (in_recovery() && reloads()) Resume(&Session());
     }
 
     void StepBackend() {
-        if (has_secrets())
-            StepProcess(&processes_[random_->Index(kBackends)]);
+        if (has_secrets()) StepProcess(&processes_[random_->Index(kBackends)]);
     }
 
     void StepSession() {
-        if (!Session().fiber.busy() && has_secrets() && !stopping_)
-            Begin(Task::kExtend);
+        if (!Session().fiber.busy() && has_secrets() && !stopping_) Begin(Task::kExtend);
         StepProcess(&Session());
         StepProcess(&Looker());
     }
@@ -246,31 +236,26 @@ public:
     // Performs one step of a clean stop. Only the lease worker and the lock's holder still run.
     void StepStop() {
         if (settings_.leases && !directory_.recovers && !sealed_) {
-            if (worker_idle())
-                Seal();
+            if (worker_idle()) Seal();
             StepProcess(&Worker());
-            if (!sealed_)
-                return;
+            if (!sealed_) return;
         }
         if (locked_by_ != nullptr) {
             StepProcess(locked_by_);
         } else {
             KillAll();
             Begin(Task::kStop);
-            while (Postmaster().fiber.busy())
-                Resume(&Postmaster());
+            while (Postmaster().fiber.busy()) Resume(&Postmaster());
             Crash();
         }
     }
 
     void StepLooker() {
-        while (Looker().fiber.busy())
-            Resume(&Looker());
+        while (Looker().fiber.busy()) Resume(&Looker());
     }
     void Call() {
         Begin(&processes_[0], Task::kGenerate);
-        while (processes_[0].fiber.busy())
-            Resume(&processes_[0]);
+        while (processes_[0].fiber.busy()) Resume(&processes_[0]);
     }
     void StepWorker() { StepProcess(&Worker()); }
     void BeginFollow() { Begin(Task::kFollow); }
@@ -301,8 +286,7 @@ public:
     class Word {
     public:
         uint64_t load(std::memory_order = std::memory_order_seq_cst) const {
-            if (server->Reserves())
-                server->Step();
+            if (server->Reserves()) server->Step();
             return value;
         }
         void store(uint64_t next, std::memory_order = std::memory_order_seq_cst) {
@@ -346,18 +330,15 @@ public:
 
     void Lock() {
         Step();
-        if (mutant_ == kReloadsWithoutTheLock && current_->task == Task::kReload)
-            return;
-        while (locked_by_ != nullptr)
-            Step();
+        if (mutant_ == kReloadsWithoutTheLock && current_->task == Task::kReload) return;
+        while (locked_by_ != nullptr) Step();
         locked_by_ = current_;
         RecordSkew();
         MayNotComeBack();
     }
     bool TryLock() {
         Step();
-        if (locked_by_ != nullptr)
-            return false;
+        if (locked_by_ != nullptr) return false;
         locked_by_ = current_;
         decided_by_ = current_;
         decided_at_ = Now();
@@ -366,14 +347,12 @@ public:
     }
     void Unlock() {
         WriteLate();
-        if (locked_by_ == current_)
-            locked_by_ = nullptr;
+        if (locked_by_ == current_) locked_by_ = nullptr;
     }
     bool Locked() const { return locked_by_ == current_; }
     bool NoChildrenLeft() const {
         for (const Process& process : processes_)
-            if (process.fiber.busy() && &process != &Postmaster())
-                return false;
+            if (process.fiber.busy() && &process != &Postmaster()) return false;
         return true;
     }
     void Wake() {}
@@ -381,8 +360,7 @@ public:
     Second Now() const { return SecondOf(Present().wall_ms); }
     Moment Present() const {
         Moment present = machine_->At(*true_ms_);
-        if (std::exchange(skips_hold_off_, false))
-            present.uptime_ms = {INT64_MAX};
+        if (std::exchange(skips_hold_off_, false)) present.uptime_ms = {INT64_MAX};
         ledger_->Showed(SecondOf(present.wall_ms));
         return present;
     }
@@ -404,8 +382,7 @@ public:
             *error = identity_made ? StateError::kMissing : StateError::kLost;
         else
             *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
-        if (*error == StateError::kNone && state->write.number == 0)
-            *error = StateError::kMissing;
+        if (*error == StateError::kNone && state->write.number == 0) *error = StateError::kMissing;
         found_skew_ms_ = *error == StateError::kNone ? directory_.largest_skew_ms : 0;
         return !Fails();
     }
@@ -420,8 +397,7 @@ public:
     bool WriteState(const WindowState& state) {
         Step();
         MayNotComeBack();
-        if (mutant_ == kRecordsNoLeases && settings_.leases)
-            return true;
+        if (mutant_ == kRecordsNoLeases && settings_.leases) return true;
         if (mutant_ == kLeavesRangesUnwritten && !settings_.leases &&
             state.ends[0].nodes != settings_.Ranges().first)
             return true;
@@ -431,8 +407,7 @@ public:
         if (mutant_ == kWritesNoRenewals && current_->task == Task::kHear &&
             memory_.holder.open().id != 0)
             return true;
-        if (mutant_ == kForgetsAddedSecrets)
-            written.secrets = secrets_at_start_;
+        if (mutant_ == kForgetsAddedSecrets) written.secrets = secrets_at_start_;
         if (mutant_ == kWritesNoSkew && current_ != &Postmaster())
             written.skew = memory_.found_state.skew;
         if (mutant_ == kStopsWithoutSkew && current_ == &Postmaster())
@@ -448,8 +423,7 @@ public:
         }
         Lose(state.leases, Refused::kLostInAFailure);  // until the marker shows the write
         const bool fails = Fails();
-        if (fails && mutant_ == kCountsNoFailedWrites)
-            memory_.run--;
+        if (fails && mutant_ == kCountsNoFailedWrites) memory_.run--;
         events_->failed_writes += fails;
         // After a failed write, the disk may have the old or the new state.
         if (mutant_ == kMovesTheWindowFirst && current_ != &Postmaster())
@@ -475,8 +449,7 @@ public:
         }
         const uint64_t former = std::exchange(former_number_, *number);
         if (Fails()) {
-            if (Fails())
-                return false;
+            if (Fails()) return false;
             *number = 0;
         }
         const uint64_t marks = *number != 0 && mutant_ == kMarksTheWriteBefore ? former : *number;
@@ -549,16 +522,13 @@ public:
     void ShowRanges(uint32_t, const Second (&)[kMaxRanges]) {}
     void Closing(const Window&) {}
     void ShowLeases(const Holder& holder) {
-        if (current_->task == Task::kHear)
-            TellLedger(holder.newest());
+        if (current_->task == Task::kHear) TellLedger(holder.newest());
     }
     Second DecodeHorizon() const { return decode_horizon_; }
     void SetDecodeHorizon(Second second) { decode_horizon_ = second; }
     void TakeBack(WindowState* state, Second end) {
-        if (mutant_ == kForgetsWhereARangeWasLeft)
-            memory_.earliest[memory_.range] = {};
-        if (mutant_ == kTakesBackWhatAFormerWindowRecorded)
-            state->end_before = {};
+        if (mutant_ == kForgetsWhereARangeWasLeft) memory_.earliest[memory_.range] = {};
+        if (mutant_ == kTakesBackWhatAFormerWindowRecorded) state->end_before = {};
         state->TakeBack(mutant_ == kGivesAllBack ? Second{} : end);
     }
 
@@ -575,8 +545,7 @@ public:
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
         // After a change of the skew, the server makes its plan again. These mutants ignore the new
         // floor, or the new hold-off.
-        if (memory_.loaded && mutant_ == kRaisesNoFloor)
-            plan.state.floor = {};
+        if (memory_.loaded && mutant_ == kRaisesNoFloor) plan.state.floor = {};
         if (memory_.loaded &&
             mutant_ == (settings_.leases ? kKeepsTheHoldOffOfALease : kKeepsTheHoldOffOfTheStart)) {
             plan.opens_at_ms = memory_.opens_at_ms;
@@ -586,8 +555,7 @@ public:
         return plan;
     }
     ReloadPlan PlanReload(Reload reload, const WindowState* state) const {
-        if (mutant_ == kLooksAtLeasesFirst && resumed_by_ == current_)
-            reload.leases_end = {};
+        if (mutant_ == kLooksAtLeasesFirst && resumed_by_ == current_) reload.leases_end = {};
         return PlanReloadBroken(mutant_, reload, state);
     }
     bool Resumes(const WindowState& found, const randflake::Start& start,
@@ -600,12 +568,9 @@ public:
     uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                          const Second (&earliest)[kMaxRanges], Second now) {
         WindowState known = state;
-        if (mutant_ == kChoosesRangesInUse)
-            known.end_count = 0;
-        if (mutant_ == kForgetsTheFloor)
-            known.floor = {};
-        if (mutant_ == kChoosesByAnotherClock)
-            now = std::max(now, SecondOf(WallMs{*true_ms_}));
+        if (mutant_ == kChoosesRangesInUse) known.end_count = 0;
+        if (mutant_ == kForgetsTheFloor) known.floor = {};
+        if (mutant_ == kChoosesByAnotherClock) now = std::max(now, SecondOf(WallMs{*true_ms_}));
         const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
         known.floor = {};
         events_->floor_waits +=
@@ -645,10 +610,8 @@ public:
         }
         changes_ = false;
         last_settings_ = settings_;
-        if (settings_.leases)
-            last_settings_.nodes = {static_cast<uint32_t>(first_node), slots};
-        if (!settings_.leases)
-            (proven_ ? events_->proven_starts : events_->held_off_starts)++;
+        if (settings_.leases) last_settings_.nodes = {static_cast<uint32_t>(first_node), slots};
+        if (!settings_.leases) (proven_ ? events_->proven_starts : events_->held_off_starts)++;
         return changed;
     }
     template <typename... Sets>
@@ -719,10 +682,8 @@ private:
         static_assert(kEmptySlot == 0);
         KillAll();
         number_ = ledger_->NewServer(role_);
-        for (Word& word : words_)
-            word.value = 0;
-        for (Word& word : narrow_words_)
-            word.value = 0;
+        for (Word& word : words_) word.value = 0;
+        for (Word& word : narrow_words_) word.value = 0;
         const uint64_t boot[] = {machine_->boot(), machine_->boot()};
         std::ranges::copy(boot, postmaster_.machine_boot);
         core_.MakeMemory(settings_.leases, settings_.Ranges(), boot, directory_.recovers,
@@ -739,8 +700,7 @@ private:
     }
 
     void KillAll() {
-        if (reloads())
-            done_.reload = true;
+        if (reloads()) done_.reload = true;
         for (Process& process : processes_) {
             process.fiber.Abandon();
             process.paused = process.secrets_at_first = 0;
@@ -778,8 +738,7 @@ private:
                                 : issues_    ? 250
                                              : 30))
             process->paused = random_->Between(1, long_pauses ? 300 : 30);
-        if (process->fiber.busy())
-            Resume(process);
+        if (process->fiber.busy()) Resume(process);
     }
 
     void Resume(Process* process) {
@@ -794,15 +753,13 @@ private:
 
     // With a mutant, assertions do nothing: the ledger or the checks must find the violation.
     void AssertionFailed(const char* condition) {
-        if (!asserts_)
-            return;
+        if (!asserts_) return;
         ledger_->Violated(std::string("assertion failed: ") + condition);
         EndCurrent();
     }
 
     [[noreturn]] void EndCurrent() {
-        if (locked_by_ == current_)
-            locked_by_ = nullptr;
+        if (locked_by_ == current_) locked_by_ = nullptr;
         late_.reset();
         changes_ = false;
         loses_renewals_ = true;
@@ -811,8 +768,7 @@ private:
 
     // Lets other processes run. The postmaster does not pause, because it runs alone.
     void Step() {
-        if (current_ != nullptr && current_ != &Postmaster())
-            current_->fiber.Pause();
+        if (current_ != nullptr && current_ != &Postmaster()) current_->fiber.Pause();
     }
     bool Fails() { return !calm_ && random_->OneIn(30); }
     void MayNotComeBack() {
@@ -827,41 +783,29 @@ private:
 
     void Perform(Process* process) {
         switch (process->task) {
-            case Task::kGenerate:
-                return Generate(process);
-            case Task::kExtend:
-                (void)core_.Extend();
-                return;
-            case Task::kReload:
-                return Reload();
-            case Task::kAsk:
-                return Ask();
-            case Task::kHear:
-                return Hear();
-            case Task::kFollow:
-                return Follow();
-            case Task::kSeal:
-                return GiveUp();
+            case Task::kGenerate: return Generate(process);
+            case Task::kExtend: (void)core_.Extend(); return;
+            case Task::kReload: return Reload();
+            case Task::kAsk: return Ask();
+            case Task::kHear: return Hear();
+            case Task::kFollow: return Follow();
+            case Task::kSeal: return GiveUp();
             case Task::kLook: {
                 PoolLook look{settings_.Ranges(), {}};
                 looks_(&look);
-                for (const Second until : look.free_at)
-                    ledger_->MayBeLeasedTo(until.count);
+                for (const Second until : look.free_at) ledger_->MayBeLeasedTo(until.count);
                 return core_.Looked(look.free_at);
             }
-            case Task::kStop:
-                return core_.Stop({machine_->boot(), machine_->boot()});
+            case Task::kStop: return core_.Stop({machine_->boot(), machine_->boot()});
         }
     }
 
     void Generate(Process* process, bool again = true) {
-        if (again && !calm_ && random_->OneIn(8))
-            return ReserveNarrow();
+        if (again && !calm_ && random_->OneIn(8)) return ReserveNarrow();
         Word& slot = words_[random_->Index(static_cast<size_t>(slots()))];
         const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
         const int before = ring_.count();
-        if (process->secrets_at_first == 0)
-            process->secrets_at_first = before;
+        if (process->secrets_at_first == 0) process->secrets_at_first = before;
         int then = 0;
         const Reservation reservation = UseReserved(
             [&] {
@@ -870,28 +814,24 @@ private:
                 return reserved;
             },
             [&] {
-                if (issues_)
-                    Step();
+                if (issues_) Step();
                 return mutant_ == kKeepsTheSessionsSecrets ? process->secrets_at_first
                        : mutant_ == kLooksBeforeItReserves ? before
                                                            : ring_.count();
             },
             [&](const Reservation& reserved, int secrets) {
                 events_->reserved_then_added += reserved.count > 0 && then != ring_.count();
-                if (issues_)
-                    Issue(reserved, secrets);
+                if (issues_) Issue(reserved, secrets);
                 return reserved;
             });
         if (ClockIsBehind(numbers_, reservation, SkewMs()) ||
             reservation.outcome == Outcome::kWindowClosed ||
             reservation.outcome == Outcome::kWindowEnded) {
-            if (!calm_ && !random_->OneIn(8))
-                return;
+            if (!calm_ && !random_->OneIn(8)) return;
             decided_by_ = nullptr;
             const bool moved = core_.Extend();
             Judge(slot);
-            if (moved && again)
-                Generate(process, false);
+            if (moved && again) Generate(process, false);
         } else if (reservation.outcome == Outcome::kReserved && NearsEnd(numbers_, reservation) &&
                    random_->OneIn(8)) {
             (void)core_.Extend();
@@ -912,8 +852,7 @@ private:
         CheckReserved(numbers_, reservation);
         for (uint32_t i = 0; i < reservation.count; i++)
             ledger_->Use(number_, settings_.leases, reservation.first + i);
-        if (!settings_.leases)
-            events_->static_numbers += reservation.count;
+        if (!settings_.leases) events_->static_numbers += reservation.count;
         events_->reserved_during_change += reservation.count > 0 && changes_;
         return reservation;
     }
@@ -937,8 +876,7 @@ private:
         for (uint32_t next = 0; next < reservation.count; next++) {
             if (!first) {
                 Step();
-                if (reservation.now != NowTick())
-                    return;
+                if (reservation.now != NowTick()) return;
             }
             const uint64_t raw = reservation.first + next;
             const Ring<ToyCipher> ring = ring_.First(count);
@@ -958,20 +896,16 @@ private:
         const int owner =
             mutant_ == kEncryptsByTheClock ? ring.GenerationAt(Now()) : ring.OwnerOf(numbers_, raw);
         switch (mutant_) {
-            case kSkipsNothing:
-                *id = ring[owner].Encrypt(raw);
-                return true;
+            case kSkipsNothing: *id = ring[owner].Encrypt(raw); return true;
             case kSkipsByTheNumbersInterval:
                 *id = ring[owner].Encrypt(raw);
                 for (int earlier = 0; earlier < owner; earlier++)
-                    if (ring.OwnerOf(numbers_, ring[earlier].Decrypt(*id)) == owner)
-                        return false;
+                    if (ring.OwnerOf(numbers_, ring[earlier].Decrypt(*id)) == owner) return false;
                 return true;
             case kEncryptsByTheClock:
                 *id = ring[owner].Encrypt(raw);
                 return !ring.ClaimedBefore(numbers_, owner, *id);
-            default:
-                return ring.Encrypt(numbers_, raw, id);
+            default: return ring.Encrypt(numbers_, raw, id);
         }
     }
 
@@ -984,8 +918,7 @@ private:
         const LeaseQuestion question = core_.Ask(
             mutant_ == kSameIncarnation ? Incarnation{} : Incarnation{{number_, ++requests_}});
         const LeaseRequest& asked = question.request;
-        if (asked.kind == LeaseRequest::Kind::kNone)
-            return;
+        if (asked.kind == LeaseRequest::Kind::kNone) return;
         const bool renews = asked.kind == LeaseRequest::Kind::kRenew;
         waits_ = true;
         done_.request = {renews ? Request::kRenew : Request::kAcquire,
@@ -1010,14 +943,12 @@ private:
         reply.grant = answer_.grant;
         reply.renewed_to = answer_.grant.end;
         reply.tells_of_secrets = random_->OneIn(24);
-        if (reply.tells_of_secrets)
-            reply.differs_from = {random_->Between(0, 3)};
+        if (reply.tells_of_secrets) reply.differs_from = {random_->Between(0, 3)};
         heard_ = reply.kind;
         known_ = memory_.holder.newest();
         LeaseRelease declined{};
         const LeaseOutcome outcome = core_.Answered(reply, &declined);
-        if (declined.lease.id != 0)
-            done_.releases.push_back(ReleaseOf(declined));
+        if (declined.lease.id != 0) done_.releases.push_back(ReleaseOf(declined));
         events_->declined += outcome == LeaseOutcome::kTooLong;
         events_->kept_behind += outcome == LeaseOutcome::kBehind;
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
@@ -1026,13 +957,10 @@ private:
     void TellLedger(const Lease& held) {
         const bool other = held.id != known_.id || held.incarnation != known_.incarnation ||
                            held.asked_at_ms != known_.asked_at_ms || held.end != known_.end;
-        if (!other)
-            return;
+        if (!other) return;
         const LeaseReply::Kind heard = std::exchange(heard_, LeaseReply::Kind::kNone);
-        if (heard == LeaseReply::Kind::kRenewed)
-            Renewed(held);
-        if (heard == LeaseReply::Kind::kGranted)
-            Granted(held);
+        if (heard == LeaseReply::Kind::kRenewed) Renewed(held);
+        if (heard == LeaseReply::Kind::kGranted) Granted(held);
     }
 
     void Granted(const Lease& next) {
@@ -1058,24 +986,20 @@ private:
 
     void Follow() {
         Second used_until;
-        if (core_.OpenLease(&used_until) != LeaseOpening::kUsed)
-            return;
+        if (core_.OpenLease(&used_until) != LeaseOpening::kUsed) return;
         const LeaseRelease release = core_.DropNext();
-        if (release.lease.id != 0)
-            done_.releases.push_back(ReleaseOf(release));
+        if (release.lease.id != 0) done_.releases.push_back(ReleaseOf(release));
     }
 
     // Ends the lease worker. Returns the server's unused seconds to the ledger. Sends the
     // coordinator the releases that the holder computes.
     void GiveUp() {
-        if (!calm_)
-            reaches_coordinator_ = !random_->OneIn(3);
+        if (!calm_) reaches_coordinator_ = !random_->OneIn(3);
         const LeaseReleases releases =
             core_.Seal(reaches_coordinator_ || mutant_ == kStrikesUnheard);
         for (const LeaseRelease& release : {releases.open, releases.next}) {
             const Lease& held = release.lease;
-            if (held.id == 0)
-                continue;
+            if (held.id == 0) continue;
             const bool used = held.id == releases.open.lease.id && last_used_ != kNotUsed;
             ledger_->GiveBack(GrantOf(held), held.nodes.first, slots(),
                               (used ? last_used_ + 1 : held.start).count,
@@ -1085,8 +1009,7 @@ private:
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
             // Server::Seal counts seconds before the written end as used. The mutant does not.
-            if (mutant_ == kGivesAllBack)
-                done_.releases.back().second = ToUnix(held.start - 1);
+            if (mutant_ == kGivesAllBack) done_.releases.back().second = ToUnix(held.start - 1);
         }
         sealed_ = stopping_;
     }
@@ -1107,8 +1030,7 @@ private:
     }
     void Lose(const Lease (&leases)[kMaxLeases], Refused why) {
         for (const Lease& lease : leases)
-            if (lease.id != 0)
-                ledger_->Lose(GrantOf(lease), why);
+            if (lease.id != 0) ledger_->Lose(GrantOf(lease), why);
     }
     // Records why the server loses each lease that the written state no longer contains.
     void LoseStruck(const WindowState& written) {
@@ -1116,8 +1038,7 @@ private:
             const auto same = [&](const Lease& kept) {
                 return kept.incarnation == lease.incarnation && kept.id == lease.id;
             };
-            if (lease.id == 0 || std::ranges::any_of(written.leases, same))
-                continue;
+            if (lease.id == 0 || std::ranges::any_of(written.leases, same)) continue;
             const bool over = lease.end <= ledger_->latest() ||
                               randflake::LeaseOpensAt(memory_.found, written, lease.nodes,
                                                       memory_.held_off_until) >= lease.end ||
@@ -1135,17 +1056,14 @@ private:
     Refused WhyLost(const WindowState& found, const Lease& lease) const {
         const randflake::Start& start = memory_.start;
         const WriteRecord& write = found.write;
-        if (!Generates() || found.origin != start.origin)
-            return Refused::kLostDirectory;
-        if (lease.nodes.count != start.leased_nodes)
-            return Refused::kLostNodes;
+        if (!Generates() || found.origin != start.origin) return Refused::kLostDirectory;
+        if (lease.nodes.count != start.leased_nodes) return Refused::kLostNodes;
         if (found.secrets.count == 0 ||
             CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone)
             return Refused::kLostRing;
         if (start.marker != 0 && start.marker != write.number && start.marker != write.follows)
             return Refused::kLostWrite;
-        if (write.postmaster == start.postmaster)
-            return Refused::kOther;
+        if (write.postmaster == start.postmaster) return Refused::kOther;
         if (machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0))
             return Refused::kLostBoot;
         return held_ == nullptr    ? Refused::kLostLock
@@ -1162,15 +1080,13 @@ private:
     }
 
     void WriteLate() {
-        if (!late_)
-            return;
+        if (!late_) return;
         Step();
         WriteNow(*late_);
         late_.reset();
     }
     bool MakeIdentity() {
-        if (directory_.identity)
-            return false;
+        if (directory_.identity) return false;
         ++*births_;
         directory_.identity = FileIdentity{static_cast<uint64_t>(*births_ % kInodes), 0, *births_};
         return true;
@@ -1198,8 +1114,7 @@ private:
     }
     Refused WhyRefused(Outcome outcome) {
         const Second now = Now();
-        if (outcome == Outcome::kExhausted)
-            return Refused::kUsedUp;
+        if (outcome == Outcome::kExhausted) return Refused::kUsedUp;
         if (now < Second{0} || now >= SecondsEnd(layout_) || outcome == Outcome::kNoWord ||
             outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd)
             return Refused::kNoTime;
@@ -1208,10 +1123,8 @@ private:
         const NodeRange& nodes = settings_.leases ? all : settings_.nodes;
         for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++) {
             int grant = 0;
-            if (!ledger_->CouldUse(number_, settings_.leases, node, now.count, &grant))
-                continue;
-            if (!settings_.leases)
-                return WhyNotOpen(now, memory_.ranges.At(memory_.range));
+            if (!ledger_->CouldUse(number_, settings_.leases, node, now.count, &grant)) continue;
+            if (!settings_.leases) return WhyNotOpen(now, memory_.ranges.At(memory_.range));
             Refused lost = ledger_->lost(grant);
             if (!memory_.loaded || memory_.keeps_leases)
                 lost = problem_ == WindowProblem::kSecrets ? Refused::kSecrets : Refused::kWorker;
@@ -1222,8 +1135,7 @@ private:
                            : now >= open.end  ? WhyNotOpen(now, lease.nodes)
                            : now < open.start ? Refused::kClock
                                               : WhyNotOpen(now, open.nodes);
-            if (!why || lost == Refused::kOther)
-                why = lost;
+            if (!why || lost == Refused::kOther) why = lost;
         }
         return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
     }
@@ -1231,12 +1143,9 @@ private:
     Refused WhyNotOpen(Second now, const NodeRange& nodes) {
         const bool leases = settings_.leases;
         const Window window = Window::FromWord(words_[kWindow].value);
-        if (problem_ == WindowProblem::kSecrets)
-            return Refused::kSecrets;
-        if (Steady() < memory_.retry_at_ms)
-            return Refused::kDisk;
-        if (!window.closed() && now + 1 < window.end)
-            return Refused::kClock;
+        if (problem_ == WindowProblem::kSecrets) return Refused::kSecrets;
+        if (Steady() < memory_.retry_at_ms) return Refused::kDisk;
+        if (!window.closed() && now + 1 < window.end) return Refused::kClock;
         const bool held_off =
             leases ? memory_.found != StateError::kNone && memory_.found != StateError::kMissing
                    : !memory_.proven;
@@ -1245,8 +1154,7 @@ private:
                                   now, Present().uptime_ms)))
             return Refused::kHoldOff;
         Second first = std::max(memory_.state.EndFor(nodes), window.earliest());
-        if (!leases)
-            first = std::max(first, memory_.earliest[memory_.range]);
+        if (!leases) first = std::max(first, memory_.earliest[memory_.range]);
         if (now < first)
             return first - now <= kWindowSeconds                         ? Refused::kAhead
                    : first <= ledger_->latest() + kWindowSeconds         ? Refused::kClock
@@ -1261,8 +1169,7 @@ private:
     }
 
     void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
-        if (!checks_)
-            return;
+        if (!checks_) return;
         for (uint64_t node = first_node; node < first_node + slots; node++) {
             if (next.start < follows_[node])
                 ledger_->Violated("windows of a node id do not follow each other in time");
@@ -1270,8 +1177,7 @@ private:
         }
         const bool unknown =
             found_error_ != StateError::kNone && found_error_ != StateError::kMissing;
-        if (settings_.leases ? !unknown : proven_)
-            return;
+        if (settings_.leases ? !unknown : proven_) return;
         const int64_t skew_ms = std::max(decided_skew_.largest_ms, found_skew_ms_);
         if ((!settings_.leases && Present().uptime_ms <= memory_.start.uptime_ms + skew_ms) ||
             next.start <= SecondOf(memory_.start.wall_ms + skew_ms))
@@ -1279,8 +1185,7 @@ private:
     }
 
     void CheckReserved(const Layout& layout, const Reservation& reservation) {
-        if (!checks_ || reservation.count == 0)
-            return;
+        if (!checks_ || reservation.count == 0) return;
         const Fields fields = layout.Unpack(reservation.first);
         const Second second = layout.SecondOf(fields.timestamp);
         follows_[fields.node_id] = std::max(follows_[fields.node_id], second + 1);

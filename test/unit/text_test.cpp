@@ -9,13 +9,10 @@ std::string Format(uint64_t id) {
     return std::string(buffer, FormatText(id, buffer));
 }
 
-TextResult Parse(const std::string& text) {
-    return ParseText(text.data(), text.size());
-}
+TextResult Parse(const std::string& text) { return ParseText(text.data(), text.size()); }
 
 std::string Upper(std::string text) {
-    for (char& c : text)
-        c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return text;
 }
 
@@ -48,9 +45,7 @@ std::string FormatType(uint64_t id) {
     return std::string(buffer, FormatTypeText(id, buffer));
 }
 
-TextResult ParseType(const std::string& text) {
-    return ParseTypeText(text.data(), text.size());
-}
+TextResult ParseType(const std::string& text) { return ParseTypeText(text.data(), text.size()); }
 
 TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(0), "0000000000000");

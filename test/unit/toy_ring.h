@@ -20,8 +20,7 @@ public:
             round = {state & mask_, state >> 32 | 1, 0};
             // Newton's iteration for the inverse doubles the number of correct bits in each step.
             round.inverse = round.factor;
-            for (int i = 0; i < 5; i++)
-                round.inverse *= 2 - round.factor * round.inverse;
+            for (int i = 0; i < 5; i++) round.inverse *= 2 - round.factor * round.inverse;
         }
     }
 

@@ -11,8 +11,7 @@ namespace {
 std::vector<SecretRecord> Records(const std::string& text) {
     std::vector<SecretRecord> records;
     for (size_t i = 0; i < text.size(); i++) {
-        if (text[i] == ' ')
-            continue;
+        if (text[i] == ' ') continue;
         SecretRecord record{static_cast<uint64_t>(text[i]), {}};
         for (; i + 1 < text.size() && text[i + 1] != ' '; i++)
             record.from = {10 * record.from.count + (text[i + 1] - '0')};
@@ -23,8 +22,7 @@ std::vector<SecretRecord> Records(const std::string& text) {
 
 SecretRecords RingOf(const std::string& text) {
     SecretRecords ring{};
-    for (const SecretRecord& record : Records(text))
-        ring.records[ring.count++] = record;
+    for (const SecretRecord& record : Records(text)) ring.records[ring.count++] = record;
     return ring;
 }
 

@@ -11,8 +11,7 @@ class VectorPathTest : public testing::TestWithParam<int> {
 protected:
     void SetUp() override {
         path_ = ListVectorPaths().paths[GetParam()];
-        if (!path_.supported)
-            GTEST_SKIP() << path_.name << " is not supported by this processor";
+        if (!path_.supported) GTEST_SKIP() << path_.name << " is not supported by this processor";
     }
 
     VectorPath path_{};

@@ -23,21 +23,17 @@ uint32_t Crc32c(const Bytes& bytes, size_t length) {
     const size_t bits = 8 * length;
     for (size_t i = 0; i < bits + 32; i++) {
         bool bit = i < bits && (bytes[i / 8] >> i % 8 & 1) != 0;
-        if (i < 32)
-            bit = !bit;  // the initial value
+        if (i < 32) bit = !bit;  // the initial value
         remainder = remainder << 1 | bit;
-        if ((remainder >> 32 & 1) != 0)
-            remainder ^= 0x11edc6f41;
+        if ((remainder >> 32 & 1) != 0) remainder ^= 0x11edc6f41;
     }
     uint32_t reflected = 0;
-    for (int i = 0; i < 32; i++)
-        reflected |= static_cast<uint32_t>(remainder >> i & 1) << (31 - i);
+    for (int i = 0; i < 32; i++) reflected |= static_cast<uint32_t>(remainder >> i & 1) << (31 - i);
     return ~reflected;
 }
 
 void Put(Bytes* bytes, uint64_t value, int length) {
-    for (int i = 0; i < length; i++)
-        bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
+    for (int i = 0; i < length; i++) bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 
 Bytes Sealed(Bytes bytes) {
@@ -105,8 +101,7 @@ WindowState RandomState(std::mt19937_64* engine) {
     state.skew.smallest_ms = below(state.skew.largest_ms + 1);
     state.write = Example().write;
     state.write.number = random();
-    if (state.secrets.count > 0)
-        state.leases[below(kMaxLeases)] = Example().leases[0];
+    if (state.secrets.count > 0) state.leases[below(kMaxLeases)] = Example().leases[0];
     state.stop = {{random(), random()}, instant(), instant(), {below(kNodeIds), 1}};
     state.floor = {below(kMaxEnd + 1)};
     state.copied_at = {below(kMaxEnd + 1)};
@@ -133,9 +128,7 @@ TEST(WindowStateBytes, Format) {
 }
 
 // Files of earlier formats had other lengths: 300, 388, 400, 496, 512 or 672 bytes.
-TEST(WindowStateBytes, ALengthOfItsOwn) {
-    EXPECT_EQ(kWindowStateBytes, 688u);
-}
+TEST(WindowStateBytes, ALengthOfItsOwn) { EXPECT_EQ(kWindowStateBytes, 688u); }
 
 TEST(WindowStateBytes, RoundTrip) {
     std::mt19937_64 random(1);
@@ -323,8 +316,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
 // `started` and `now` count wall time from the windows' epoch.
 Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
-    for (Moment* moment : {&started, &now})
-        moment->wall_ms = moment->wall_ms + kWindowEpochMs;
+    for (Moment* moment : {&started, &now}) moment->wall_ms = moment->wall_ms + kWindowEpochMs;
     SetTime(started, now, may_be_promoted, &start);
     return start;
 }
@@ -401,10 +393,8 @@ TEST(WindowStateEnds, ThoseOfConfiguredRangesAreNeverMerged) {
     WindowState state{};
     for (uint32_t i = 0; i < kMaxRanges; i++)
         state.Record(kAll.At(i), Window{10 + i, 11 + i}, kAll);
-    for (uint32_t i = 0; i < 40; i++)
-        state.Record({1000 + 10 * i, 2}, Window{100, 200}, kAll);
-    for (uint32_t i = 0; i < kMaxRanges; i++)
-        EXPECT_EQ(state.EndFor(kAll.At(i)), 11 + i);
+    for (uint32_t i = 0; i < 40; i++) state.Record({1000 + 10 * i, 2}, Window{100, 200}, kAll);
+    for (uint32_t i = 0; i < kMaxRanges; i++) EXPECT_EQ(state.EndFor(kAll.At(i)), 11 + i);
     EXPECT_EQ(state.end_count, kMaxWrittenEnds);
     EXPECT_EQ(state.EndFor({1000, 2}), 200u);
 }
@@ -596,8 +586,7 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
 
 SecretRecords Ring(std::initializer_list<SecretRecord> records) {
     SecretRecords ring{};
-    for (const SecretRecord& record : records)
-        ring.records[ring.count++] = record;
+    for (const SecretRecord& record : records) ring.records[ring.count++] = record;
     return ring;
 }
 
@@ -690,9 +679,7 @@ TEST(DiffersFrom, WhatIsReadForCertain) {
     EXPECT_TRUE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 5, 7), {UINT32_MAX}));
 }
 
-SecretRecords TwoAnd(uint32_t from) {
-    return {3, {{1, 0}, {2, 50}, {3, from}}};
-}
+SecretRecords TwoAnd(uint32_t from) { return {3, {{1, 0}, {2, 50}, {3, from}}}; }
 
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
@@ -779,8 +766,7 @@ TEST(RunMarker, IsEightBytes) {
     uint8_t bytes[9] = {};
     std::memcpy(bytes, &run, sizeof run);
     EXPECT_EQ(ParseRunMarker(bytes, 8), run);
-    for (const size_t length : {0u, 7u, 9u})
-        EXPECT_EQ(ParseRunMarker(bytes, length), 0u) << length;
+    for (const size_t length : {0u, 7u, 9u}) EXPECT_EQ(ParseRunMarker(bytes, length), 0u) << length;
 }
 
 TEST(BootId, IsAUuid) {
@@ -817,8 +803,7 @@ TEST(Fingerprints, Text) {
     EXPECT_EQ(format({3, {{0, 0}, {1, 1}, {~uint64_t{0}, kMaxEnd - 1}}}),
               "0000000000000000 0000000000000001@1730000001 ffffffffffffffff@2803741823");
     SecretRecords all{kMaxGenerations, {}};
-    for (uint32_t i = 0; i < kMaxGenerations; i++)
-        all.records[i] = {i, i};
+    for (uint32_t i = 0; i < kMaxGenerations; i++) all.records[i] = {i, i};
     EXPECT_EQ(format(all).size(), kMaxFingerprintsText - 1);
     char text[kFingerprintText + 1];
     EXPECT_EQ(FormatFingerprint(0x00000000000000af, text), kFingerprintText);

@@ -9,8 +9,7 @@ using AssertHandler = void (*)(const char* condition);
 inline AssertHandler assert_handler = nullptr;
 
 inline void AssertFailed(const char* condition) noexcept {
-    if (assert_handler == nullptr)
-        __builtin_trap();
+    if (assert_handler == nullptr) __builtin_trap();
     assert_handler(condition);
 }
 

@@ -19,8 +19,7 @@ struct TextLeft {
     size_t length() const { return static_cast<size_t>(end - at); }
 
     bool Take(char wanted) {
-        if (empty() || *at != wanted)
-            return false;
+        if (empty() || *at != wanted) return false;
         at++;
         return true;
     }
@@ -29,8 +28,7 @@ struct TextLeft {
         RANDFLAKE_ASSERT(digits >= 1 && digits <= 9);
         int value = 0;
         for (int i = 0; i < digits; i++) {
-            if (empty() || *at < '0' || *at > '9')
-                return false;
+            if (empty() || *at < '0' || *at > '9') return false;
             value = value * 10 + (*at++ - '0');
         }
         *number = value;
@@ -65,8 +63,7 @@ inline bool TakeTimeOfDay(TextLeft* text, TimeOfDay* time) {
     if (!text->TakeNumber(2, &hour) || !text->Take(':') || !text->TakeNumber(2, &minute))
         return false;
     *time = {0, text->Take(':'), 0, 0, true};
-    if (time->has_seconds && !text->TakeNumber(2, &second))
-        return false;
+    if (time->has_seconds && !text->TakeNumber(2, &second)) return false;
     if (time->has_seconds && text->Take('.')) {
         int unit_ms = 100;
         for (int digit; text->TakeNumber(1, &digit); unit_ms /= 10) {
@@ -74,8 +71,7 @@ inline bool TakeTimeOfDay(TextLeft* text, TimeOfDay* time) {
             time->fraction_ms += digit * unit_ms;
             time->on_second &= digit == 0;
         }
-        if (time->fraction_digits == 0)
-            return false;
+        if (time->fraction_digits == 0) return false;
     }
     time->seconds = (hour * 60 + minute) * 60 + second;
     return hour < 24 && minute < 60 && second < 60;

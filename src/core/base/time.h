@@ -63,20 +63,14 @@ constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
     return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
 }
 
-constexpr Ms InMs(Seconds seconds) noexcept {
-    return seconds.count * kSecondMs;
-}
+constexpr Ms InMs(Seconds seconds) noexcept { return seconds.count * kSecondMs; }
 // Rounds up to whole seconds.
 constexpr Seconds SecondsFor(Ms length) noexcept {
     return FloorDivide(length.count + kSecondMs - 1, kSecondMs);
 }
 
-constexpr UnixSecond ToUnix(Second second) noexcept {
-    return kWindowEpoch + second.count;
-}
-constexpr Second FromUnix(UnixSecond second) noexcept {
-    return {(second - kWindowEpoch).count};
-}
+constexpr UnixSecond ToUnix(Second second) noexcept { return kWindowEpoch + second.count; }
+constexpr Second FromUnix(UnixSecond second) noexcept { return {(second - kWindowEpoch).count}; }
 constexpr WallMs StartOf(Second second) noexcept {
     return {kWindowEpochMs + second.count * kSecondMs};
 }

@@ -115,8 +115,7 @@ inline constexpr uint64_t kLeastOfLongRun = 64;
 constexpr uint64_t RoomOf(const Layout& layout, uint64_t sequence, Share share) noexcept {
     const uint64_t left = layout.max_sequence() - sequence + 1;
     const uint64_t kept = (layout.max_sequence() + 1) / 4;
-    if (share == Share::kAll)
-        return left;
+    if (share == Share::kAll) return left;
     const uint64_t room = left > kept ? (left - kept) / 2 : 0;
     return room >= kLeastOfLongRun ? room : 0;
 }
@@ -217,8 +216,7 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted,
             share);
-        if (reservation.outcome != Outcome::kReserved)
-            return reservation;
+        if (reservation.outcome != Outcome::kReserved) return reservation;
         if (slot.compare_exchange_strong(word, reservation.first + reservation.count - 1,
                                          std::memory_order_acq_rel, std::memory_order_relaxed))
             return reservation;
@@ -272,15 +270,13 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
         uint64_t word;
         return WordBefore(layout, next, first_node + slots - 1, &word);
     };
-    if (next.start < earliest || !(holds(sets.layout) || ...))
-        return false;
+    if (next.start < earliest || !(holds(sets.layout) || ...)) return false;
 
     const auto store = [&](const auto& set) {
         const bool held = holds(set.layout);
         for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
             uint64_t word = kEmptySlot;
-            if (held)
-                (void)WordBefore(set.layout, next, first_node + i, &word);
+            if (held) (void)WordBefore(set.layout, next, first_node + i, &word);
             set.slot(i).store(word, std::memory_order_release);
         }
     };
@@ -294,8 +290,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
-    if (word == kEmptySlot || layout.Before(tick, window.start))
-        return window.start - 1;
+    if (word == kEmptySlot || layout.Before(tick, window.start)) return window.start - 1;
     RANDFLAKE_ASSERT(layout.Before(tick, window.end));
     return layout.SecondOf(tick);
 }
@@ -309,8 +304,7 @@ inline constexpr Second kNotUsed{-1};
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
-    if (old.closed())
-        return kNotUsed;
+    if (old.closed()) return kNotUsed;
     window.store(Window::ClosedUntil(old.earliest()).ToWord(), std::memory_order_release);
     Second last = old.start - 1;
     const auto seal = [&](const auto& set) {

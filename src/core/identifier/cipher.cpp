@@ -58,12 +58,9 @@ constexpr uint64_t Store(const Branch& left, const Branch& right) {
 }
 
 constexpr int HexDigit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
 
@@ -76,8 +73,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
     KeySchedule schedule{};
     for (int group = 0; group < kSubkeyGroups; group++) {
-        for (int i = 0; i < 2 * kRoundsPerStep; i++)
-            schedule.subkeys[group][i] = k[i];
+        for (int i = 0; i < 2 * kRoundsPerStep; i++) schedule.subkeys[group][i] = k[i];
 
         // Applies the key permutation of figure 6 of the paper.
         Branch first{k[0], k[1]};
@@ -88,8 +84,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
         k[3] = static_cast<uint16_t>(k[3] + first.y);
         k[7] = static_cast<uint16_t>(k[7] + group + 1);
         const Branch last{k[6], k[7]};
-        for (int i = 7; i >= 2; i--)
-            k[i] = k[i - 2];
+        for (int i = 7; i >= 2; i--) k[i] = k[i - 2];
         k[0] = last.x;
         k[1] = last.y;
     }
@@ -143,13 +138,11 @@ uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept {
 }
 
 bool ParseKey(const char* text, size_t length, Key* key) noexcept {
-    if (length != 2 * kKeyBytes)
-        return false;
+    if (length != 2 * kKeyBytes) return false;
     Key parsed;
     for (size_t i = 0; i < kKeyBytes; i++) {
         const int high = HexDigit(text[2 * i]), low = HexDigit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
+        if (high < 0 || low < 0) return false;
         parsed.bytes[i] = static_cast<uint8_t>(high << 4 | low);
     }
     *key = parsed;

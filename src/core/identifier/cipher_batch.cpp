@@ -140,8 +140,7 @@ ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b)
     constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
     constexpr uint64_t kOnes = 0x0001'0001'0001'0001, kIndices = 0x0003'0002'0001'0000;
     typename Lanes<uint64_t, Bytes>::Type lanes;
-    for (uint64_t i = 0; i < kPerVector; i++)
-        lanes[i] = kOnes * i + kIndices * kPerVector;
+    for (uint64_t i = 0; i < kPerVector; i++) lanes[i] = kOnes * i + kIndices * kPerVector;
 
     Words<Bytes> carry = reinterpret_cast<Words<Bytes>>(lanes) + static_cast<uint16_t>(offset);
     AddWord(first, carry, b.left_x);
@@ -298,18 +297,15 @@ void EncryptPlain(const KeySchedule& schedule, uint64_t first, uint64_t* ids) no
 }
 
 void DecryptPlain(const KeySchedule& schedule, const uint64_t* ids, uint64_t* raw) noexcept {
-    for (int i = 0; i < kBatchLength; i++)
-        raw[i] = Decrypt(schedule, ids[i]);
+    for (int i = 0; i < kBatchLength; i++) raw[i] = Decrypt(schedule, ids[i]);
 }
 
 void PermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
-    for (int i = 0; i < kBatchLength; i++)
-        permuted[i] = Feistel53::Permute(key, numbers[i]);
+    for (int i = 0; i < kBatchLength; i++) permuted[i] = Feistel53::Permute(key, numbers[i]);
 }
 
 void UnpermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
-    for (int i = 0; i < kBatchLength; i++)
-        permuted[i] = Feistel53::Unpermute(key, numbers[i]);
+    for (int i = 0; i < kBatchLength; i++) permuted[i] = Feistel53::Unpermute(key, numbers[i]);
 }
 
 }  // namespace

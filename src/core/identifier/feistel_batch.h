@@ -104,16 +104,13 @@ ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numb
     State<Bytes> s[sizeof...(Group)]{};
     (Begin<Bytes>(begin, from[Group] | round << 32, s[Group]), ...);
 #pragma GCC unroll 8
-    for (int i = 0; i < siphash::kRoundsPerWord; i++)
-        (SipRound(s[Group]), ...);
+    for (int i = 0; i < siphash::kRoundsPerWord; i++) (SipRound(s[Group]), ...);
     ((s[Group].v0 ^= from[Group] | round << 32, s[Group].v3 ^= kLengthWord), ...);
 #pragma GCC unroll 8
-    for (int i = 0; i < siphash::kRoundsPerWord; i++)
-        (SipRound(s[Group]), ...);
+    for (int i = 0; i < siphash::kRoundsPerWord; i++) (SipRound(s[Group]), ...);
     ((s[Group].v0 ^= kLengthWord, s[Group].v2 ^= 0xff), ...);
 #pragma GCC unroll 8
-    for (int i = 0; i < siphash::kFinalRounds; i++)
-        (SipRound(s[Group]), ...);
+    for (int i = 0; i < siphash::kFinalRounds; i++) (SipRound(s[Group]), ...);
     ((to[Group] ^= (s[Group].v0 ^ s[Group].v1 ^ s[Group].v2 ^ s[Group].v3) & mask), ...);
 }
 
@@ -128,8 +125,7 @@ ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t*
         ((left[Group] = right[Group] >> 27, right[Group] &= Feistel53::kRightMask), ...);
         for (int j = 0; j < kFeistelRounds; j += 2) {
             const auto even = static_cast<uint64_t>(kInverse ? kFeistelRounds - 2 - j : j);
-            if (kInverse)
-                Round<Bytes>(begin, even + 1, left, right, Feistel53::kRightMask, groups);
+            if (kInverse) Round<Bytes>(begin, even + 1, left, right, Feistel53::kRightMask, groups);
             Round<Bytes>(begin, even, right, left, Feistel53::kLeftMask, groups);
             if (!kInverse)
                 Round<Bytes>(begin, even + 1, left, right, Feistel53::kRightMask, groups);

@@ -73,8 +73,7 @@ struct Layout {
 
     // Returns false, with *raw untouched, if a field does not fit.
     constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
-        if (!Fits(fields))
-            return false;
+        if (!Fits(fields)) return false;
         *raw = fields.timestamp << (node_bits + sequence_bits) | fields.node_id << sequence_bits |
                fields.sequence;
         RANDFLAKE_ASSERT(Unpack(*raw) == fields);

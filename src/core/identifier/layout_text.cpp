@@ -36,8 +36,7 @@ struct Piece : TextLeft {
         const char* start = at;
         RANDFLAKE_ASSERT(most >= 1 && most <= 15);
         for (*number = 0; at < end && *at >= '0' && *at <= '9'; at++) {
-            if (at - start == most)
-                return false;
+            if (at - start == most) return false;
             *number = *number * 10 + (*at - '0');
         }
         return at > start;
@@ -48,10 +47,8 @@ struct Piece : TextLeft {
 private:
     static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
     void Trim() {
-        while (at < end && IsBlank(*at))
-            at++;
-        while (end > at && IsBlank(end[-1]))
-            end--;
+        while (at < end && IsBlank(*at)) at++;
+        while (end > at && IsBlank(end[-1])) end--;
     }
 };
 
@@ -75,22 +72,18 @@ bool TakeMsOfDay(Piece* text, int64_t* of_day) {
 
 // Refuses an epoch before 1970. No known generator has such an epoch.
 bool ParseEpoch(Piece text, int64_t* epoch) {
-    if (Piece number = text; number.IsNumber(15, epoch))
-        return true;
+    if (Piece number = text; number.IsNumber(15, epoch)) return true;
     sys_days date;
     int64_t of_day = 0;
-    if (!TakeDate(&text, &date) || date < sys_days{})
-        return false;
-    if (!text.empty() && !text.Is("Z") && !TakeMsOfDay(&text, &of_day))
-        return false;
+    if (!TakeDate(&text, &date) || date < sys_days{}) return false;
+    if (!text.empty() && !text.Is("Z") && !TakeMsOfDay(&text, &of_day)) return false;
     (void)text.Take('Z');
     *epoch = milliseconds(date.time_since_epoch()).count() + of_day;
     return text.empty();
 }
 
 LayoutError ParseUnit(Piece text, int64_t* unit) {
-    if (!text.TakeUpTo(9, unit))
-        return LayoutError::kBadUnit;
+    if (!text.TakeUpTo(9, unit)) return LayoutError::kBadUnit;
     if (text = Piece(text); text.Is("s"))
         *unit *= kSecondMs;
     else if (!text.Is("ms"))
@@ -116,11 +109,9 @@ LayoutError ParseValue(Part part, Piece value, Description* description) {
         return ParseEpoch(value, &description->epoch) ? LayoutError::kNone : LayoutError::kBadEpoch;
     int64_t& bits = description->bits[part];
     const bool has_unit = value.Contains(':');
-    if (!value.CutAt(':').IsNumber(3, &bits))
-        return LayoutError::kBadWidth;
+    if (!value.CutAt(':').IsNumber(3, &bits)) return LayoutError::kBadWidth;
     if (part == kTime) {
-        if (!has_unit)
-            return LayoutError::kBadUnit;
+        if (!has_unit) return LayoutError::kBadUnit;
         if (const LayoutError error = ParseUnit(value, &description->unit);
             error != LayoutError::kNone)
             return error;
@@ -133,24 +124,19 @@ LayoutError ParseValue(Part part, Piece value, Description* description) {
 }
 
 LayoutError ParseField(Piece field, Description* description) {
-    if (!field.Contains('='))
-        return LayoutError::kNotAField;
+    if (!field.Contains('=')) return LayoutError::kNotAField;
     const Piece name = field.CutAt('=');
     int part = 0;
-    while (part < kParts && !name.Is(kPartNames[part]))
-        part++;
-    if (part == kParts)
-        return LayoutError::kUnknownField;
-    if (description->given[part])
-        return LayoutError::kRepeatedField;
+    while (part < kParts && !name.Is(kPartNames[part])) part++;
+    if (part == kParts) return LayoutError::kUnknownField;
+    if (description->given[part]) return LayoutError::kRepeatedField;
     description->given[part] = true;
     description->order[description->count++] = static_cast<Part>(part);
     return ParseValue(static_cast<Part>(part), field, description);
 }
 
 LayoutError Assemble(const Description& description, Layout* layout) {
-    if (description.count != kParts)
-        return LayoutError::kMissingField;
+    if (description.count != kParts) return LayoutError::kMissingField;
     RANDFLAKE_ASSERT(description.unit >= 1 && kSecondMs % description.unit == 0);
     int shifts[kParts] = {};
     int64_t below = 0;
@@ -159,10 +145,8 @@ LayoutError Assemble(const Description& description, Layout* layout) {
         shifts[part] = static_cast<int>(below);
         below += description.bits[part];
     }
-    if (below > kMaxLayoutBits)
-        return LayoutError::kTooManyBits;
-    if (description.epoch % description.unit != 0)
-        return LayoutError::kEpochNotOnTick;
+    if (below > kMaxLayoutBits) return LayoutError::kTooManyBits;
+    if (description.epoch % description.unit != 0) return LayoutError::kEpochNotOnTick;
     const int64_t ticks = int64_t{1} << description.bits[kTime];
     if (ticks > (kMaxLayoutEndMs - description.epoch) / description.unit)
         return LayoutError::kTooLong;
@@ -281,8 +265,7 @@ void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
            static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
     if (of_day != 0)
         append(" %02d:%02d:%02d", of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60);
-    if (of_day % 1000 != 0)
-        append(".%03d", of_day % 1000);
+    if (of_day % 1000 != 0) append(".%03d", of_day % 1000);
     RANDFLAKE_ASSERT(used < kMaxLayoutText && ParseLayout(buffer, used).layout == layout);
 }
 

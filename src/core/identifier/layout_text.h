@@ -34,8 +34,7 @@ inline constexpr NamedLayout kNamedLayouts[] = {
 };
 static_assert([] {
     for (const NamedLayout& named : kNamedLayouts)
-        if (!named.layout.tiles_seconds())
-            return false;
+        if (!named.layout.tiles_seconds()) return false;
     return true;
 }());
 

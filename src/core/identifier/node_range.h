@@ -23,8 +23,7 @@ struct NodeRange {
     }
     // Returns the smallest range that covers both ranges.
     constexpr NodeRange With(const NodeRange& other) const {
-        if (count == 0 || other.count == 0)
-            return count == 0 ? other : *this;
+        if (count == 0 || other.count == 0) return count == 0 ? other : *this;
         const uint32_t lowest = std::min(first, other.first);
         const uint32_t after = std::max(first + count, other.first + other.count);
         return {lowest, after - lowest};
@@ -55,8 +54,7 @@ struct NodeRanges {
     // Returns the range's index, or `count` if there is no such range.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
-        while (i < count && At(i) != nodes)
-            i++;
+        while (i < count && At(i) != nodes) i++;
         return i;
     }
 };

@@ -22,8 +22,7 @@ inline void SortSigned(uint64_t* ids, size_t count, uint64_t* scratch) noexcept 
 
     size_t places[kBytes][kValues] = {};
     for (size_t k = 0; k < count; k++)
-        for (int i = 0; i < kBytes; i++)
-            places[i][byte_of(ids[k], i)]++;
+        for (int i = 0; i < kBytes; i++) places[i][byte_of(ids[k], i)]++;
 
     uint64_t *from = ids, *to = scratch;
     for (int i = 0; i < kBytes; i++) {
@@ -35,14 +34,12 @@ inline void SortSigned(uint64_t* ids, size_t count, uint64_t* scratch) noexcept 
             place[value] = before;
             before += of_value;
         }
-        for (size_t k = 0; k < count; k++)
-            to[place[byte_of(from[k], i)]++] = from[k];
+        for (size_t k = 0; k < count; k++) to[place[byte_of(from[k], i)]++] = from[k];
         uint64_t* const sorted = to;
         to = from;
         from = sorted;
     }
-    if (from != ids)
-        memcpy(ids, from, count * sizeof *ids);
+    if (from != ids) memcpy(ids, from, count * sizeof *ids);
 }
 
 // Mixes the groups of a long run of sorted identifiers. PostgreSQL splits a full page of a B-tree
@@ -54,12 +51,10 @@ inline void MixGroups(uint64_t* ids, size_t count, uint64_t* scratch) noexcept {
     // group, so that the next places are always far from the last ones.
     constexpr size_t kStep = 633;
     static_assert(kStep % 2 == 1 && (kGroupLength & (kGroupLength - 1)) == 0);
-    if (count < kShortestMixedRun)
-        return;
+    if (count < kShortestMixedRun) return;
     for (size_t from = 0; from + kGroupLength <= count; from += kGroupLength) {
         memcpy(scratch, ids + from, kGroupLength * sizeof *ids);
-        for (size_t k = 0; k < kGroupLength; k++)
-            ids[from + k] = scratch[k * kStep % kGroupLength];
+        for (size_t k = 0; k < kGroupLength; k++) ids[from + k] = scratch[k * kStep % kGroupLength];
     }
 }
 

@@ -64,8 +64,7 @@ constexpr State Begin(const SipKey& key) noexcept {
 
 constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t count) noexcept {
     siphash::State state = siphash::Begin(key);
-    for (size_t i = 0; i < count; i++)
-        state.Absorb(words[i]);
+    for (size_t i = 0; i < count; i++) state.Absorb(words[i]);
     // SipHash appends a word whose highest byte is the message's length in bytes, modulo 256.
     state.Absorb(uint64_t{count * sizeof *words} << 56);
     state.v2 ^= 0xff;

@@ -56,16 +56,14 @@ struct LeaseGrant {
 
 // Converts a Unix second from the coordinator. Limits the result to 0 .. SecondsEnd(layout).
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
-    if (named <= kWindowEpoch)
-        return {0};
+    if (named <= kWindowEpoch) return {0};
     const Second second = FromUnix(named);
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
 // Converts a lease's last second, as the coordinator returns it, to the lease's exclusive end.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
-    if (named_last < kWindowEpoch)
-        return {0};
+    if (named_last < kWindowEpoch) return {0};
     const Second last = SecondOfUnix(layout, named_last);
     return last < SecondsEnd(layout) ? last + 1 : last;
 }

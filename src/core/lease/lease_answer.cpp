@@ -44,22 +44,17 @@ bool LeaseAnswer::Fail(AnswerVerdict verdict) noexcept {
 }
 
 bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
-    if (part.field_count != shape_.columns)
-        return false;
+    if (part.field_count != shape_.columns) return false;
     for (int i = 0; i < shape_.columns; i++) {
         const AnswerField& field = part.fields[i];
         RANDFLAKE_ASSERT(field.null || field.text != nullptr);
         int64_t& value = values_[i];
-        if (field.type != shape_.types[i] || field.binary)
-            return false;
+        if (field.type != shape_.types[i] || field.binary) return false;
         const bool of_secrets = shape_.tells_of_secrets && i == shape_.columns - 1;
-        if (field.null && of_secrets)
-            continue;
-        if (field.null)
-            return false;
+        if (field.null && of_secrets) continue;
+        if (field.null) return false;
         if (field.type == AnswerType::kVoid) {
-            if (field.length != 0)
-                return false;
+            if (field.length != 0) return false;
             continue;
         }
         if (!ReadInteger(field.text, field.length, &value) ||
@@ -79,8 +74,7 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
 // which the holder lacks a secret. In a refusal, it is the second before which the coordinator
 // grants nothing.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
-    if (part.message == nullptr || part.sqlstate == nullptr)
-        return;
+    if (part.message == nullptr || part.sqlstate == nullptr) return;
     const Second latest = SecondsEnd(kRandflake);
     refused_ = Is(part.sqlstate, kRefusal);
     if (Is(part.constraint, kAboutSecrets)) {
@@ -104,16 +98,13 @@ bool LeaseAnswer::Take(const AnswerPart& part) noexcept {
         ReadError(part);
         return false;
     }
-    if (parts_ == 3 || part.kind != kExpected[parts_])
-        return Fail(AnswerVerdict::kNotOneRow);
-    if (parts_ == 0 && !ReadRow(part))
-        return Fail(AnswerVerdict::kNotExpected);
+    if (parts_ == 3 || part.kind != kExpected[parts_]) return Fail(AnswerVerdict::kNotOneRow);
+    if (parts_ == 0 && !ReadRow(part)) return Fail(AnswerVerdict::kNotExpected);
     return ++parts_ < 3;
 }
 
 void LeaseAnswer::End(bool idle) noexcept {
-    if (parts_ < 3)
-        return;
+    if (parts_ < 3) return;
     verdict_ = idle ? AnswerVerdict::kGood : AnswerVerdict::kNotCommitted;
     RANDFLAKE_ASSERT(!refused_);
     tells_ = idle && shape_.tells_of_secrets;

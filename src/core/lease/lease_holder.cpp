@@ -53,15 +53,13 @@ LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     awaits_ = LeaseRequest::Kind::kNone;
     // The request succeeded, even if the lease is useless because the clocks disagree.
     retry_interval_ = 0;
-    if (now >= lease.end)
-        return LeaseOutcome::kOver;
+    if (now >= lease.end) return LeaseOutcome::kOver;
     return now < lease.start ? LeaseOutcome::kNotBegun : LeaseOutcome::kGood;
 }
 
 LeaseOutcome LeaseHolder::Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                                   const LeaseTerms& asked, Second now) noexcept {
-    if (awaits_ != LeaseRequest::Kind::kAcquire)
-        return LeaseOutcome::kNotAwaited;
+    if (awaits_ != LeaseRequest::Kind::kAcquire) return LeaseOutcome::kNotAwaited;
     if (!GrantUsable(layout, grant, slots)) {
         (void)Unanswered();
         return LeaseOutcome::kUnusable;
@@ -101,8 +99,7 @@ LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant
 
 LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                                   Second now) noexcept {
-    if (awaits_ != LeaseRequest::Kind::kRenew)
-        return LeaseOutcome::kNotAwaited;
+    if (awaits_ != LeaseRequest::Kind::kRenew) return LeaseOutcome::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
     RANDFLAKE_ASSERT(held.id != 0 && !held.refused);
     const Second end = std::max(held.end, EndOfUnix(layout, last));
@@ -122,10 +119,8 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
 }
 
 LeaseOutcome LeaseHolder::Refused() noexcept {
-    if (awaits_ == LeaseRequest::Kind::kNone)
-        return LeaseOutcome::kNotAwaited;
-    if (awaits_ == LeaseRequest::Kind::kAcquire)
-        return Unanswered();
+    if (awaits_ == LeaseRequest::Kind::kNone) return LeaseOutcome::kNotAwaited;
+    if (awaits_ == LeaseRequest::Kind::kAcquire) return Unanswered();
     RANDFLAKE_ASSERT(newest().id != 0);
     awaits_ = LeaseRequest::Kind::kNone;
     // The open lease stays valid until its end.
@@ -145,8 +140,7 @@ LeaseOutcome LeaseHolder::Unanswered() noexcept {
 
 SteadyMs LeaseHolder::NextRequestAt(Seconds longest, uint64_t random,
                                     SteadyMs now_ms) const noexcept {
-    if (retry_interval_ != 0)
-        return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
+    if (retry_interval_ != 0) return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
     RANDFLAKE_ASSERT(longest >= 1);
     const Lease& held = newest();
     const Ms interval = std::max(std::min(held.length(), InMs(longest)) * 2 / 5, kShortestInterval);
@@ -167,8 +161,7 @@ Window LeaseHolder::Extended(Window window, Second latest) const noexcept {
 Window LeaseHolder::Reopened(Second earliest, Second now, Second latest) const noexcept {
     RANDFLAKE_ASSERT(latest > now);
     Window window = WindowOfLease(earliest, open_, now);
-    if (!window.closed())
-        window.end = std::min(window.end, latest);
+    if (!window.closed()) window.end = std::min(window.end, latest);
     RANDFLAKE_ASSERT(window.closed() || window.start >= earliest);
     return window;
 }
@@ -176,8 +169,7 @@ Window LeaseHolder::Reopened(Second earliest, Second now, Second latest) const n
 Window LeaseHolder::OpenNext(Second earliest, Second now, Second latest) noexcept {
     RANDFLAKE_ASSERT(latest > now);
     Window window = WindowOfLease(earliest, next_, now);
-    if (window.closed())
-        return window;
+    if (window.closed()) return window;
     window.end = std::min(window.end, latest);
     RANDFLAKE_ASSERT(!window.closed() && window.start >= earliest);
     open_ = next_;

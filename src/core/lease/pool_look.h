@@ -33,8 +33,7 @@ struct PoolSeen {
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;
-    if (pool.noted_here && pool.made_since && !pool.called && !pool.configured)
-        return {0};
+    if (pool.noted_here && pool.made_since && !pool.called && !pool.configured) return {0};
     const UnixSecond seen = now > pool.last_grant ? now : pool.last_grant;
     const bool noted = pool.noted_here && (pool.called || !pool.configured);
     const UnixSecond ended =
@@ -49,8 +48,7 @@ struct PoolLook {
     constexpr void AddLease(const NodeRange& nodes, UnixSecond end) noexcept {
         const Second second = FromUnix(end) < kNoSecond ? FromUnix(end) : kNoSecond;
         for (uint32_t i = 0; i < ranges.count; i++)
-            if (ranges.At(i).Overlaps(nodes) && free_at[i] < second)
-                free_at[i] = second;
+            if (ranges.At(i).Overlaps(nodes) && free_at[i] < second) free_at[i] = second;
     }
     constexpr void AddPool(const PoolSeen& pool, UnixSecond now) noexcept {
         AddLease(pool.nodes, MarkOf(pool, now));

@@ -21,18 +21,13 @@ bool TakeBlanks(TextLeft* text) {
 // Reads Z, or a sign and then hh, hhmm or hh:mm. The result is in seconds east of Greenwich.
 bool TakeOffset(TextLeft* text, int* offset) {
     *offset = 0;
-    if (text->Take('Z') || text->Take('z'))
-        return true;
+    if (text->Take('Z') || text->Take('z')) return true;
     const bool west = text->Take('-');
-    if (!west && !text->Take('+'))
-        return false;
+    if (!west && !text->Take('+')) return false;
     int hours = 0, minutes = 0;
-    if (!text->TakeNumber(2, &hours))
-        return false;
-    if ((text->Take(':') || !text->empty()) && !text->TakeNumber(2, &minutes))
-        return false;
-    if (hours > 23 || minutes > 59)
-        return false;
+    if (!text->TakeNumber(2, &hours)) return false;
+    if ((text->Take(':') || !text->empty()) && !text->TakeNumber(2, &minutes)) return false;
+    if (hours > 23 || minutes > 59) return false;
     *offset = (hours * 60 + minutes) * 60 * (west ? -1 : 1);
     return true;
 }
@@ -46,8 +41,7 @@ SecretFileError ParseInstant(TextLeft text, Second* second) {
         !TakeTimeOfDay(&text, &time) || !time.has_seconds || !TakeOffset(&text, &offset) ||
         !text.empty())
         return SecretFileError::kMalformedTime;
-    if (!time.on_second)
-        return SecretFileError::kNotOnFullSecond;
+    if (!time.on_second) return SecretFileError::kNotOnFullSecond;
 
     const UnixSecond instant{std::chrono::seconds(date.time_since_epoch()).count() + time.seconds -
                              offset};
@@ -60,34 +54,29 @@ SecretFileError ParseInstant(TextLeft text, Second* second) {
 
 bool TakeWord(TextLeft* text, const char* word) {
     for (; *word != '\0'; word++)
-        if (!text->Take(*word))
-            return false;
+        if (!text->Take(*word)) return false;
     return true;
 }
 
 // Parses a line that has no white space at its end and is neither blank nor a comment.
 SecretFileError ParseLine(TextLeft line, const SecretList& before, Secret* secret) {
     RANDFLAKE_ASSERT(!line.empty() && before.count <= kMaxGenerations);
-    if (before.count == kMaxGenerations)
-        return SecretFileError::kTooMany;
+    if (before.count == kMaxGenerations) return SecretFileError::kTooMany;
     if (line.length() < kSecretDigits || !ParseKey(line.at, kSecretDigits, &secret->key))
         return SecretFileError::kNotASecret;
     line.at += kSecretDigits;
     secret->from = {};
-    if (!line.empty() && !TakeBlanks(&line))
-        return SecretFileError::kNotASecret;
+    if (!line.empty() && !TakeBlanks(&line)) return SecretFileError::kNotASecret;
     if (before.count == 0)
         return line.empty() ? SecretFileError::kNone : SecretFileError::kTimeOfFirst;
-    if (!TakeWord(&line, "from") || !TakeBlanks(&line))
-        return SecretFileError::kNoTime;
+    if (!TakeWord(&line, "from") || !TakeBlanks(&line)) return SecretFileError::kNoTime;
     if (const SecretFileError error = ParseInstant(line, &secret->from);
         error != SecretFileError::kNone)
         return error;
     if (secret->from <= before.secrets[before.count - 1].from)
         return SecretFileError::kTimeNotIncreasing;
     for (int i = 0; i < before.count; i++)
-        if (before.secrets[i].key == secret->key)
-            return SecretFileError::kRepeated;
+        if (before.secrets[i].key == secret->key) return SecretFileError::kRepeated;
     return SecretFileError::kNone;
 }
 
@@ -100,17 +89,14 @@ SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* li
     for (const char* at = text; at != end;) {
         number++;
         TextLeft line{at, at};
-        while (line.end != end && *line.end != '\n')
-            line.end++;
+        while (line.end != end && *line.end != '\n') line.end++;
         at = line.end == end ? end : line.end + 1;
         while (!line.empty() &&
                (line.end[-1] == ' ' || line.end[-1] == '\t' || line.end[-1] == '\r'))
             line.end--;
-        if (line.empty() || *line.at == '#')
-            continue;
+        if (line.empty() || *line.at == '#') continue;
         const SecretFileError error = ParseLine(line, *list, &list->secrets[list->count]);
-        if (error != SecretFileError::kNone)
-            return {error, number};
+        if (error != SecretFileError::kNone) return {error, number};
         list->count++;
     }
     RANDFLAKE_ASSERT(list->secrets[0].from == Second{0});

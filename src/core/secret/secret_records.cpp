@@ -17,11 +17,9 @@ size_t FormatFingerprints(const SecretRecords& records,
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
-        if (i > 0)
-            buffer[length++] = ' ';
+        if (i > 0) buffer[length++] = ' ';
         length += FormatFingerprint(records.records[i].fingerprint, buffer + length);
-        if (i == 0)
-            continue;
+        if (i == 0) continue;
         buffer[length++] = '@';
         int64_t second = ToUnix(records.records[i].from).count;
         for (size_t digit = kSecondDigits; digit-- > 0; second /= 10)
@@ -36,23 +34,18 @@ size_t FormatFingerprints(const SecretRecords& records,
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept {
     RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
-    if (before.count == 0 || after.count == 0)
-        return SecretsChange::kNone;
+    if (before.count == 0 || after.count == 0) return SecretsChange::kNone;
     // Returns the number of secrets that begin before `end`. The first secret always counts.
     const auto begun = [end](const SecretRecords& secrets) {
         uint32_t count = 1;
-        while (count < secrets.count && secrets.records[count].from < end)
-            count++;
+        while (count < secrets.count && secrets.records[count].from < end) count++;
         return count;
     };
     const uint32_t count = begun(before);
     bool same = count == begun(after);
-    for (uint32_t i = 0; same && i < count; i++)
-        same = before.records[i] == after.records[i];
-    if (same)
-        return SecretsChange::kNone;
-    if (before.count > 1)
-        return SecretsChange::kRefused;
+    for (uint32_t i = 0; same && i < count; i++) same = before.records[i] == after.records[i];
+    if (same) return SecretsChange::kNone;
+    if (before.count > 1) return SecretsChange::kRefused;
     for (uint32_t i = 0; i < after.count; i++)
         if (after.records[i].fingerprint == before.records[0].fingerprint)
             return SecretsChange::kRefused;
@@ -64,8 +57,7 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
     RANDFLAKE_ASSERT(differs_from >= Second{0} && differs_from < kNoSecond);
     const auto beginning = [differs_from](const SecretRecords& secrets) {
         for (uint32_t i = 1; i < secrets.count; i++)
-            if (secrets.records[i].from == differs_from)
-                return secrets.records[i];
+            if (secrets.records[i].from == differs_from) return secrets.records[i];
         return SecretRecord{};
     };
     const SecretRecord has = beginning(after);

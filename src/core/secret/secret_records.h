@@ -43,8 +43,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
 
 // Returns whether the seconds of the secrets increase. Ignores the unused records.
 constexpr bool InOrder(SecretRecords secrets) {
-    for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
-        secrets.records[i] = {};
+    for (uint32_t i = secrets.count; i < kMaxGenerations; i++) secrets.records[i] = {};
     return IsValid(secrets);
 }
 

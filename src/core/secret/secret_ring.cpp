@@ -17,8 +17,7 @@ void DecryptBatch(const VectorPath& path, const Generation& generation,
 }
 void EncryptBatch(const VectorPath& path, const Generation53& generation, uint64_t first,
                   uint64_t ids[kBatchLength]) {
-    for (int i = 0; i < kBatchLength; i++)
-        ids[i] = first + static_cast<uint64_t>(i);
+    for (int i = 0; i < kBatchLength; i++) ids[i] = first + static_cast<uint64_t>(i);
     path.permute(generation.key, ids, ids);
 }
 void DecryptBatch(const VectorPath& path, const Generation53& generation,
@@ -49,8 +48,7 @@ uint64_t EncryptNumbersOf(const Ring<Cipher>& ring, const VectorPath& path, uint
                           int count, uint64_t ids[kBatchLength]) {
     RANDFLAKE_ASSERT(count >= 1 && count <= kBatchLength);
     RANDFLAKE_ASSERT(ring.HasOneOwner(kLayout, first, count));
-    if (count == 1)
-        return ring.Encrypt(kLayout, first, ids) ? 0 : 1;
+    if (count == 1) return ring.Encrypt(kLayout, first, ids) ? 0 : 1;
 
     const int owner = ring.OwnerOf(kLayout, first);
     EncryptBatch(path, ring[owner], first, ids);
@@ -81,15 +79,13 @@ uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept {
     RANDFLAKE_ASSERT(count >= 1 && count <= kBatchLength);
     RANDFLAKE_ASSERT(std::countl_zero(skipped) >= kBatchLength - count);
-    if (skipped == 0)
-        return count;
+    if (skipped == 0) return count;
     int kept = std::countr_zero(skipped);
     for (uint64_t left = skipped; left != 0;) {
         const int after = std::countr_zero(left) + 1;
         left &= left - 1;
         const int end = left == 0 ? count : std::countr_zero(left);
-        for (int i = after; i < end; i++)
-            ids[kept++] = ids[i];
+        for (int i = after; i < end; i++) ids[kept++] = ids[i];
     }
     RANDFLAKE_ASSERT(kept + std::popcount(skipped) == count);
     return kept;

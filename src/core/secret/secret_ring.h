@@ -59,16 +59,14 @@ public:
 
     constexpr int GenerationAt(Second second) const noexcept {
         int generation = count_ - 1;
-        while (generation > 0 && second < generations_[generation].from)
-            generation--;
+        while (generation > 0 && second < generations_[generation].from) generation--;
         return generation;
     }
 
     [[gnu::always_inline]] constexpr int OwnerOf(const Layout& layout,
                                                  uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(count_ >= 1);
-        if (count_ == 1)
-            return 0;
+        if (count_ == 1) return 0;
         const Fields fields = layout.Unpack(raw);
         return layout.StandsForSecond(fields)
                    ? 0
@@ -87,8 +85,7 @@ public:
     constexpr bool ClaimedBefore(const Layout& layout, int generation, uint64_t id) const noexcept {
         RANDFLAKE_ASSERT(generation < count_);
         for (int earlier = 0; earlier < generation; earlier++)
-            if (OwnerOf(layout, generations_[earlier].Decrypt(id)) == earlier)
-                return true;
+            if (OwnerOf(layout, generations_[earlier].Decrypt(id)) == earlier) return true;
         return false;
     }
 
@@ -120,8 +117,7 @@ public:
     // Returns false and leaves *raw unchanged if no generation claims `id`: no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
-        if (count_ != 1)
-            return DecryptOfSeveral(layout, id, raw);
+        if (count_ != 1) return DecryptOfSeveral(layout, id, raw);
         *raw = generations_[0].Decrypt(id);
         return true;
     }

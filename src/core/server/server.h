@@ -270,8 +270,7 @@ public:
             postmaster->number = env_.RandomRun();
         }
         postmaster->began_in_recovery |= in_recovery;
-        if (leased)
-            env_.LockMarker();
+        if (leased) env_.LockMarker();
         memory() = {};
         memory().leased = leased;
         memory().ranges = ranges;
@@ -285,8 +284,7 @@ public:
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
-        if (memory().leased || window.closed())
-            return;
+        if (memory().leased || window.closed()) return;
         const Second last = LastUsed(window);
         RANDFLAKE_ASSERT(memory().loaded && last < window.end);
         const Moment now = env_.Present();
@@ -307,8 +305,7 @@ public:
     // as the clock requires. Does nothing while another process has the lock. Returns true if any
     // process changed the window. The caller then tries again. Must not run in recovery.
     bool Extend() {
-        if (!env_.TryLock())
-            return false;
+        if (!env_.TryLock()) return false;
         Second used_until;
         const bool changed = !memory().leased
                                  ? ExtendLocked()
@@ -429,8 +426,7 @@ public:
         LeaseOutcome outcome{};
         env_.Lock();
         const bool current = env_.SecretCount() == memory().named_secrets;
-        if (current && reply.tells_of_secrets)
-            RecordDifference(reply.differs_from);
+        if (current && reply.tells_of_secrets) RecordDifference(reply.differs_from);
         UpdateLeaseAndWindow([&](Holder* holder, Window*) {
             outcome =
                 Hear(current || reply.kind == LeaseReply::Kind::kRefused ? reply : LeaseReply{},
@@ -486,10 +482,8 @@ public:
         env_.ShowLeases(memory().holder);
         bool struck = false;
         if (releases.open.lease.id != 0 || releases.next.lease.id != 0) {
-            if (was_open)
-                decide().TakeBack(&next, last + 1);
-            if (gives_back)
-                memory().holder.Write(next.leases);
+            if (was_open) decide().TakeBack(&next, last + 1);
+            if (gives_back) memory().holder.Write(next.leases);
             memory().keeps_leases = true;
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
@@ -554,8 +548,7 @@ private:
     // Creates no state on disk, because a server that does not generate needs none.
     void FindDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
-        if (env_.DecodeHorizon() != Second{})
-            return;
+        if (env_.DecodeHorizon() != Second{}) return;
         WindowState found{};
         StateError error = StateError::kNone;
         if (memory().loaded)
@@ -572,8 +565,7 @@ private:
         FindDecodeHorizon();
         const bool changed = env_.DecodeHorizon() != HorizonOf(differs_from);
         env_.SetDecodeHorizon(HorizonOf(differs_from));
-        if (changed)
-            (void)EnsureLoaded();
+        if (changed) (void)EnsureLoaded();
         const WindowState& state = memory().state;
         if (memory().loaded && (memory().dirty || state.differs_from != differs_from)) {
             WindowState next = state;
@@ -583,10 +575,8 @@ private:
     }
 
     LeaseOutcome Hear(const LeaseReply& reply, Holder* holder, LeaseRelease* declined) {
-        if (reply.kind == LeaseReply::Kind::kNone)
-            return holder->Unanswered();
-        if (reply.kind == LeaseReply::Kind::kRefused)
-            return holder->Refused();
+        if (reply.kind == LeaseReply::Kind::kNone) return holder->Unanswered();
+        if (reply.kind == LeaseReply::Kind::kRefused) return holder->Refused();
         if (reply.kind == LeaseReply::Kind::kRenewed)
             return holder->Renewed(env_.layout(), reply.renewed_to, env_.Terms(), env_.Now());
         const LeaseOutcome outcome =
@@ -600,8 +590,7 @@ private:
     // LatestEnd. Returns 0 right after a failure, or if the server cannot read the state.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
-        if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
-            return {};
+        if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded()) return {};
         const Second now = env_.Now();
         const bool in_time = now >= Second{0} && now < SecondsEnd(env_.layout());
         return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
@@ -613,11 +602,9 @@ private:
         const Window window = CurrentWindow();
         const Lease& open = memory().holder.open();
         // Another process has moved the end, or the clock was set back.
-        if (!window.closed() && env_.Now() + 1 < window.end)
-            return true;
+        if (!window.closed() && env_.Now() + 1 < window.end) return true;
         const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
-        if (step == Second{})
-            return false;
+        if (step == Second{}) return false;
         Window moved = memory().holder.Extended(window, step);
         if (window.closed()) {
             const Second now = env_.Now();
@@ -625,8 +612,7 @@ private:
             moved = memory().holder.Reopened(earliest, now, Later(step, now + 1));
             if (moved.closed() && now < earliest && earliest < open.end)
                 env_.Report({WindowProblem::kNotYet, earliest, 0});
-            if (moved.closed())
-                return false;
+            if (moved.closed()) return false;
         }
         return moved != window && UpdateLeaseAndWindow([&](Holder*, Window* next) {
                    *next = moved;
@@ -639,15 +625,12 @@ private:
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
-        if (held.next().id == 0)
-            return LeaseOpening::kNotYet;
+        if (held.next().id == 0) return LeaseOpening::kNotYet;
         const Second step = LeaseStep();
-        if (step == Second{})
-            return LeaseOpening::kNotYet;
+        if (step == Second{}) return LeaseOpening::kNotYet;
         const Window before = CurrentWindow();
         *used_until = OpensAt(held.next());
-        if (held.NextUsed(before, *used_until))
-            return LeaseOpening::kUsed;
+        if (held.NextUsed(before, *used_until)) return LeaseOpening::kUsed;
         const Second now = env_.Now();
         const Second over =
             Later(before.earliest(), Earlier(held.open().end, LatestEnd(now, env_.Terms())));
@@ -673,30 +656,24 @@ private:
         const Second now = env_.Now();
         const Window window = CurrentWindow();
         const Second limit = SecondsEnd(env_.layout());
-        if (now < Second{0} || now >= limit)
-            return false;
+        if (now < Second{0} || now >= limit) return false;
         // Another process has moved the end, or the clock was set back.
         if (!window.closed() && now + 1 < window.end)
             return memory().ranges.count == 1 || LeaveRange(window, now);
         const Second end = Earlier(now + kWindowSeconds, limit);
-        if (!window.closed() && end <= window.end)
-            return false;
-        if (env_.Steady() < memory().retry_at_ms)
-            return false;
+        if (!window.closed() && end <= window.end) return false;
+        if (env_.Steady() < memory().retry_at_ms) return false;
         if (const Seconds jump = ClockJump(now); jump > kMaxClockJump) {
             env_.Report({WindowProblem::kClockJumped, {}, jump});
             return false;
         }
-        if (!EnsureLoaded())
-            return false;
-        if (window.closed())
-            return OpenSomeRange(now);
+        if (!EnsureLoaded()) return false;
+        if (window.closed()) return OpenSomeRange(now);
         const NodeRange nodes = memory().ranges.At(memory().range);
         const Window next{window.start, end};
         WindowState state = memory().state;
         state.Record(nodes, next, memory().ranges);
-        if (!Write(state))
-            return false;
+        if (!Write(state)) return false;
         Publish(nodes, next);
         env_.Wake();
         return true;
@@ -711,8 +688,7 @@ private:
     void ShowRanges() {
         RANDFLAKE_ASSERT(env_.Locked());
         Second opens_at[kMaxRanges]{};
-        for (uint32_t i = 0; i < memory().ranges.count; i++)
-            opens_at[i] = RangeOpensAt(i);
+        for (uint32_t i = 0; i < memory().ranges.count; i++) opens_at[i] = RangeOpensAt(i);
         env_.ShowRanges(memory().range, opens_at);
     }
 
@@ -726,8 +702,7 @@ private:
         if (range != none && MayOpen({}, memory().opens_at_ms, now, env_.Present().uptime_ms))
             return range;
         Second first = kNoSecond;
-        for (uint32_t i = 0; i < none; i++)
-            first = Earlier(first, RangeOpensAt(i));
+        for (uint32_t i = 0; i < none; i++) first = Earlier(first, RangeOpensAt(i));
         env_.Report({WindowProblem::kNoRange, Later(first, now + 1), 0});
         (void)BackOff();
         return none;
@@ -740,8 +715,7 @@ private:
         FollowSkew();
         uint32_t range = memory().range;
         const bool looked = memory().proven || memory().looked;
-        if (!looked)
-            env_.Look();  // during the hold-off
+        if (!looked) env_.Look();  // during the hold-off
         const Second opens_at = RangeOpensAt(range);
         if (!MayOpen(opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
             const Ms behind = InMs(opens_at - now - kWindowSeconds);
@@ -751,10 +725,8 @@ private:
                              Later(opens_at, now + 1), 0});
                 return false;
             }
-            if (looked)
-                range = AnotherRange(now);
-            if (range == memory().ranges.count)
-                return false;
+            if (looked) range = AnotherRange(now);
+            if (range == memory().ranges.count) return false;
         }
         if (!looked) {
             env_.Report({WindowProblem::kNotLooked, {}, 0});
@@ -767,14 +739,11 @@ private:
     // tolerance. The window must be open and end after `now` + 1. Returns false on failure.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
-        if (env_.Steady() < memory().retry_at_ms)
-            return false;
+        if (env_.Steady() < memory().retry_at_ms) return false;
         const Second last = LastUsed(window);
-        if (InMs(last - now) <= env_.SkewMs())
-            return true;
+        if (InMs(last - now) <= env_.SkewMs()) return true;
         const uint32_t range = AnotherRange(now);
-        if (range == memory().ranges.count)
-            return false;
+        if (range == memory().ranges.count) return false;
         // From here on, no window is open. If OpenRange fails or raises an error, the disk still
         // has the end of the sealed window.
         const Second sealed = SealSlots();
@@ -792,8 +761,7 @@ private:
         RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
         RANDFLAKE_ASSERT(memory().proven || memory().looked);
         next.Record(nodes, window, memory().ranges);
-        if (!Write(next))
-            return false;
+        if (!Write(next)) return false;
         const uint32_t before = memory().range;
         memory().range = range;
         env_.window().store(Window::ClosedUntil(memory().earliest[range]).ToWord(),
@@ -801,8 +769,7 @@ private:
         Publish(nodes, window);
         env_.Wake();
         ShowRanges();
-        if (range != before)
-            env_.LogRange(before, now);
+        if (range != before) env_.LogRange(before, now);
         return true;
     }
 
@@ -818,13 +785,11 @@ private:
     // state, or if the secrets do not fit the state.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
-        if (memory().loaded)
-            return true;
+        if (memory().loaded) return true;
         WindowState found{};
         StateError error = StateError::kNone;
         Start start{};
-        if (!env_.ReadState(&found, &error, &start.origin))
-            return BackOff();
+        if (!env_.ReadState(&found, &error, &start.origin)) return BackOff();
         const PostmasterMemory& postmaster = memory().postmaster;
         start.secrets = env_.Secrets();
         if (memory().leased)
@@ -869,8 +834,7 @@ private:
         memory().marker = start.marker;
         memory().holder.Resume(plan.state.leases);
         memory().loaded = true;
-        if (memory().leased)
-            env_.ShowLeases(memory().holder);
+        if (memory().leased) env_.ShowLeases(memory().holder);
         env_.SetDecodeHorizon(HorizonOf(memory().state.differs_from));
         env_.LogStart(plan, found, error);
         return true;
@@ -890,8 +854,7 @@ private:
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());
-        if (skew == memory().start.skew)
-            return;
+        if (skew == memory().start.skew) return;
         memory().start.skew = skew;
         const StartPlan plan =
             decide().PlanStart(memory().found, memory().found_state, memory().start);
@@ -911,8 +874,7 @@ private:
                        env_.Present().uptime_ms};
         std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t number = next->write.number;
-        if (!env_.WriteState(*next) || !env_.SetMarker(next->origin, &number))
-            return false;
+        if (!env_.WriteState(*next) || !env_.SetMarker(next->origin, &number)) return false;
         RANDFLAKE_ASSERT(number == next->write.number || number == 0);
         memory().marker = number;
         return true;
@@ -922,8 +884,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked());
         next.skew = env_.Skew();
         env_.Report({WindowProblem::kWriting, {}, 0});
-        if (!WriteWithMarker(&next))
-            return BackOff();
+        if (!WriteWithMarker(&next)) return BackOff();
         memory().state = next;
         memory().dirty = false;
         env_.Report({WindowProblem::kNone, {}, 0});
@@ -962,26 +923,21 @@ private:
         Holder holder = memory().holder;
         const Window before = CurrentWindow();
         Window window = before;
-        if (!change(&holder, &window))
-            return false;
+        if (!change(&holder, &window)) return false;
         const bool moved = window != before;
         WindowState next = memory().state;
         holder.Write(next.leases);
-        if (moved)
-            next.Record(holder.open().nodes, window, memory().ranges);
+        if (moved) next.Record(holder.open().nodes, window, memory().ranges);
         const bool changed = moved || !std::ranges::equal(next.leases, memory().state.leases);
-        if (changed && !Write(next) && (moved || kStrikes))
-            return false;
-        if (moved)
-            Publish(holder.open().nodes, window);
+        if (changed && !Write(next) && (moved || kStrikes)) return false;
+        if (moved) Publish(holder.open().nodes, window);
         // An open lease never ends earlier than promised, and the window stays within its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
         memory().holder = holder;
         env_.ShowLeases(holder);
-        if (changed)
-            env_.Wake();
+        if (changed) env_.Wake();
         return true;
     }
 

@@ -28,27 +28,23 @@ Second FromOf(const SecretRecords& ring, int i) noexcept {
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
-    while (before > 0 && ring.records[before - 1].from >= from)
-        before--;
+    while (before > 0 && ring.records[before - 1].from >= from) before--;
     return before == 0 ? Second{0} : std::min(from, FromOf(ring, before));
 }
 
 uint32_t Generations(uint32_t found) noexcept {
     uint32_t count = 0;
-    for (; found != 0; found >>= 1)
-        count++;
+    for (; found != 0; found >>= 1) count++;
     return count;
 }
 }  // namespace
 
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept {
-    if (length < kDigits)
-        return false;
+    if (length < kDigits) return false;
     uint64_t fingerprint = 0;
     for (size_t i = 0; i < kDigits; i++) {
         const int digit = HexDigit(text[i]);
-        if (digit < 0)
-            return false;
+        if (digit < 0) return false;
         fingerprint = fingerprint << 4 | static_cast<uint64_t>(digit);
     }
     if (length == kDigits) {
@@ -56,17 +52,14 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
         return true;
     }
     // The Unix second of every identifier has ten digits.
-    if (length != kDigits + 1 + 10 || text[kDigits] != '@')
-        return false;
+    if (length != kDigits + 1 + 10 || text[kDigits] != '@') return false;
     UnixSecond unix_second{0};
     for (size_t i = kDigits + 1; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
+        if (text[i] < '0' || text[i] > '9') return false;
         unix_second.count = unix_second.count * 10 + (text[i] - '0');
     }
     const Second second = FromUnix(unix_second);
-    if (second <= Second{0} || second >= kNoSecond)
-        return false;
+    if (second <= Second{0} || second >= kNoSecond) return false;
     *record = {fingerprint, second};
     return true;
 }
@@ -85,8 +78,7 @@ void KeyRows::Add(const SecretRecords& ring, const char* text, size_t length) no
             found |= uint32_t{1} << i;
             return;
         }
-    if (HasOther(record))
-        return;
+    if (HasOther(record)) return;
     if (other_count == kMaxGenerations)
         unreadable = true;
     else
@@ -103,8 +95,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         kNoSecond};
     RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
     RANDFLAKE_ASSERT(keys.any || (keys.found == 0 && keys.other_count == 0));
-    if (!keys.any)
-        return binding;
+    if (!keys.any) return binding;
     bool unchecked = false;
     if (checks != nullptr) {
         // A first secret needs no check entry, because the keys alone show whether it is right.
@@ -119,8 +110,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
             binding.differs_from = std::min(binding.differs_from,
                                             DiffersFrom(ring, binding.bound, keys.others[i].from));
     }
-    if (binding.differs_from < kNoSecond)
-        binding.difference = KeyDifference::kOther;
+    if (binding.differs_from < kNoSecond) binding.difference = KeyDifference::kOther;
     if (unchecked) {
         // The server does not know the second from which the restored values may be wrong.
         binding.differs_from = {0};
@@ -153,23 +143,18 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
             return differs_from == Second{0} ? BindingStep::kDiffers : BindingStep::kGo;
         case TypeUse::kMake:
         case TypeUse::kInput:
-        case TypeUse::kOutput:
-            break;
+        case TypeUse::kOutput: break;
     }
     RANDFLAKE_ASSERT(value.generation >= 0 && value.generation < static_cast<int>(ring.count));
-    if (value.second >= differs_from)
-        return BindingStep::kDiffers;
-    if (value.second >= place.decode_horizon)
-        return BindingStep::kLacksSecret;
-    if (value.generation < binding.bound)
-        return BindingStep::kGo;
+    if (value.second >= differs_from) return BindingStep::kDiffers;
+    if (value.second >= place.decode_horizon) return BindingStep::kLacksSecret;
+    if (value.generation < binding.bound) return BindingStep::kGo;
     if (use == TypeUse::kOutput)
         return place.decoding || place.worker ? BindingStep::kGo : BindingStep::kMissing;
     if (use == TypeUse::kInput && ring.records[value.generation].from > place.latest)
         return BindingStep::kNotMade;
     if (binding.any) {
-        if (place.stores_nothing || place.decoding)
-            return BindingStep::kGo;
+        if (place.stores_nothing || place.decoding) return BindingStep::kGo;
         return place.parallel ? BindingStep::kParallel : BindingStep::kAdd;
     }
     if (place.stores_nothing || place.decoding || place.parallel || !place.may_bind_first)
@@ -181,8 +166,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
 
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept {
     RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
-    if (binding.bound == 0)
-        return {0};
+    if (binding.bound == 0) return {0};
     return std::min(binding.differs_from, FromOf(ring, binding.bound));
 }
 

@@ -57,8 +57,7 @@ inline ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noe
             reload.leased ? reload.leases_end : SecondAfter(reload.wall_ms + reload.skew);
         const Second earliest = std::max(std::max(end, others), Second{1});
         for (uint32_t i = before.count; i < after.count; i++)
-            if (after.records[i].from < earliest)
-                return {ReloadError::kTooEarly, i, earliest};
+            if (after.records[i].from < earliest) return {ReloadError::kTooEarly, i, earliest};
     }
     // The coordinator granted the resumed leases under the state's secrets.
     if (state != nullptr &&

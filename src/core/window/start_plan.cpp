@@ -6,10 +6,8 @@ namespace randflake {
 namespace {
 
 Finding Compare(const Origin& found, const Origin& own) {
-    if (found.system_identifier != own.system_identifier)
-        return Finding::kOtherSystem;
-    if (found.identity != own.identity)
-        return Finding::kCopied;
+    if (found.system_identifier != own.system_identifier) return Finding::kOtherSystem;
+    if (found.identity != own.identity) return Finding::kCopied;
     return found.timeline != own.timeline ? Finding::kOtherTimeline : Finding::kOwn;
 }
 
@@ -38,11 +36,9 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 
 NodeRange OriginalNodes(const WindowState& found, const Origin& own) noexcept {
     const Finding finding = Compare(found.origin, own);
-    if (finding != Finding::kCopied && finding != Finding::kOtherSystem)
-        return found.original;
+    if (finding != Finding::kCopied && finding != Finding::kOtherSystem) return found.original;
     NodeRange all = found.original.With(found.configured);
-    for (uint32_t i = 0; i < found.end_count; i++)
-        all = all.With(found.ends[i].nodes);
+    for (uint32_t i = 0; i < found.end_count; i++) all = all.With(found.ends[i].nodes);
     return all;
 }
 

@@ -25,8 +25,7 @@ constexpr auto kCrcOfByte = [] {
 
 uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     uint32_t crc = ~uint32_t{0};
-    for (size_t i = 0; i < length; i++)
-        crc = crc >> 8 ^ kCrcOfByte[(crc ^ bytes[i]) & 0xff];
+    for (size_t i = 0; i < length; i++) crc = crc >> 8 ^ kCrcOfByte[(crc ^ bytes[i]) & 0xff];
     return ~crc;
 }
 
@@ -47,8 +46,7 @@ public:
 
 private:
     void Put(uint64_t value, int length) {
-        for (int i = 0; i < length; i++)
-            *at_++ = static_cast<uint8_t>(value >> 8 * i);
+        for (int i = 0; i < length; i++) *at_++ = static_cast<uint8_t>(value >> 8 * i);
     }
 
     uint8_t* at_;
@@ -73,8 +71,7 @@ public:
 private:
     uint64_t Get(int length) {
         uint64_t value = 0;
-        for (int i = 0; i < length; i++)
-            value |= uint64_t{*at_++} << 8 * i;
+        for (int i = 0; i < length; i++) value |= uint64_t{*at_++} << 8 * i;
         return value;
     }
 
@@ -149,25 +146,21 @@ constexpr bool IsValid(const WrittenEnd& written) {
 
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept {
     uint64_t run = 0;
-    if (length == kRunMarkerBytes)
-        std::memcpy(&run, bytes, sizeof run);
+    if (length == kRunMarkerBytes) std::memcpy(&run, bytes, sizeof run);
     return run;
 }
 
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept {
     boot[0] = boot[1] = 0;
-    if (length != kBootIdText || text[kBootIdText - 1] != '\n')
-        return;
+    if (length != kBootIdText || text[kBootIdText - 1] != '\n') return;
     uint64_t parsed[2] = {};
     int digits = 0;
     for (size_t i = 0; i < kBootIdText - 1; i++) {
         const char c = text[i];
         const bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
-        if (hyphen && c == '-')
-            continue;
+        if (hyphen && c == '-') continue;
         const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (hyphen || value < 0)
-            return;
+        if (hyphen || value < 0) return;
         parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64_t>(value);
         digits++;
     }
@@ -196,10 +189,8 @@ const char* StateErrorText(StateError error) noexcept {
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
     // Unused fields are zero on disk.
     WindowState used = state;
-    for (uint32_t i = state.secrets.count; i < kMaxGenerations; i++)
-        used.secrets.records[i] = {};
-    for (uint32_t i = state.end_count; i < kMaxWrittenEnds; i++)
-        used.ends[i] = {};
+    for (uint32_t i = state.secrets.count; i < kMaxGenerations; i++) used.secrets.records[i] = {};
+    for (uint32_t i = state.end_count; i < kMaxWrittenEnds; i++) used.ends[i] = {};
     std::memcpy(bytes, kMagic, sizeof kMagic);
     Writer writer(bytes + sizeof kMagic);
     writer.Half(kVersion);
@@ -211,18 +202,14 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
 }
 
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
-    if (length != kWindowStateBytes)
-        return StateError::kWrongLength;
-    if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0)
-        return StateError::kWrongMagic;
+    if (length != kWindowStateBytes) return StateError::kWrongLength;
+    if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0) return StateError::kWrongMagic;
     Reader reader(bytes + sizeof kMagic);
     uint32_t version, checksum;
     reader.Half(version);
-    if (version != kVersion)
-        return StateError::kWrongVersion;
+    if (version != kVersion) return StateError::kWrongVersion;
     Reader(bytes + length - 4).Half(checksum);
-    if (checksum != Crc32c(bytes, length - 4))
-        return StateError::kWrongChecksum;
+    if (checksum != Crc32c(bytes, length - 4)) return StateError::kWrongChecksum;
 
     WindowState read{};
     VisitFields(&reader, read);

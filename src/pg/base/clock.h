@@ -36,9 +36,7 @@ static inline randflake::WallMs precise_wall_clock() {
 }
 
 // Returns the milliseconds until the wall clock's next second: 1 to 1000.
-static inline long milliseconds_to_next_second() {
-    return 1000 - wall_clock().tv_nsec / 1000000;
-}
+static inline long milliseconds_to_next_second() { return 1000 - wall_clock().tv_nsec / 1000000; }
 
 // Reads a clock that never steps, for measuring durations.
 static inline randflake::SteadyUs steady_microseconds() {
@@ -46,9 +44,7 @@ static inline randflake::SteadyUs steady_microseconds() {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return {int64{now.tv_sec} * 1000000 + now.tv_nsec / 1000};
 }
-static inline randflake::SteadyMs steady_clock() {
-    return {steady_microseconds().count / 1000};
-}
+static inline randflake::SteadyMs steady_clock() { return {steady_microseconds().count / 1000}; }
 
 // Reads a clock that never steps and that also counts while the machine is suspended.
 static inline randflake::UptimeMs uptime_clock() {

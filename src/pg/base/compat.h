@@ -60,8 +60,7 @@ static inline bool setting_awaits_start(const char* name) {
     setting = find_option(name, false, true, 0);
 #else
     for (int i = 0; setting == nullptr && i < GetNumConfigOptions(); i++)
-        if (strcmp(get_guc_variables()[i]->name, name) == 0)
-            setting = get_guc_variables()[i];
+        if (strcmp(get_guc_variables()[i]->name, name) == 0) setting = get_guc_variables()[i];
 #endif
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }

@@ -11,8 +11,7 @@ static const SharedPart* const parts[] = {
 
 static Size total_size() {
     Size total = 0;
-    for (const SharedPart* part : parts)
-        total = add_size(total, CACHELINEALIGN(part->size()));
+    for (const SharedPart* part : parts) total = add_size(total, CACHELINEALIGN(part->size()));
     return total;
 }
 
@@ -34,6 +33,4 @@ bool shared_memory_attach() {
     return !found;
 }
 
-LWLock* shared_memory_lock() {
-    return &GetNamedLWLockTranche(kName)->lock;
-}
+LWLock* shared_memory_lock() { return &GetNamedLWLockTranche(kName)->lock; }

@@ -26,8 +26,7 @@ inline constexpr SharedPart kSharedPart{[]() -> Size { return sizeof(T); },
                                         [](void* memory, bool made) {
                                             pointer =
                                                 made ? new (memory) T{} : static_cast<T*>(memory);
-                                            if (made)
-                                                init();
+                                            if (made) init();
                                         }};
 
 // The postmaster initializes the parts in this order. Each part may use those before it.

@@ -11,8 +11,7 @@ static void for_each_row(Oid table, Use&& use) {
     Relation relation = table_open(table, AccessShareLock);
     SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
     HeapTuple row;
-    while (HeapTupleIsValid(row = systable_getnext(scan)))
-        use(row, RelationGetDescr(relation));
+    while (HeapTupleIsValid(row = systable_getnext(scan))) use(row, RelationGetDescr(relation));
     systable_endscan(scan);
     table_close(relation, AccessShareLock);
 }

@@ -6,9 +6,7 @@
 
 using namespace randflake;
 
-const char* second_text(Second second) {
-    return pstrdup(timestamptz_to_str(timestamp_of(second)));
-}
+const char* second_text(Second second) { return pstrdup(timestamptz_to_str(timestamp_of(second))); }
 
 Second second_of_timestamp(TimestampTz time, int sqlstate) {
     const TimestampTz first = timestamp_of(Second{0});

@@ -18,8 +18,7 @@ static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fie
     uint64 raw;
     const bool made = ring.Decrypt(layout, static_cast<uint64>(id), &raw);
     require_certain(layout, made ? &raw : nullptr);
-    if (!made)
-        return false;
+    if (!made) return false;
     *fields = layout.Unpack(raw);
     return true;
 }
@@ -59,8 +58,7 @@ SQL_FUNCTION(randflake53_decode) {
 SQL_FUNCTION(randflake_generated_at) {
     require_secret();
     Fields fields;
-    if (!decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields))
-        PG_RETURN_NULL();
+    if (!decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields)) PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(timestamp_of(kRandflake.SecondOf(fields.timestamp)));
 }
 
@@ -80,8 +78,7 @@ static Datum encode(FunctionCallInfo fcinfo, const Layout& layout, const Ring& r
                         require_in_range("node id", PG_GETARG_INT32(1), layout.max_node_id()),
                         require_in_range("sequence", PG_GETARG_INT32(2), layout.max_sequence())};
     uint64 raw, id;
-    if (!layout.Pack(fields, &raw))
-        elog(ERROR, "fields of an identifier do not fit");
+    if (!layout.Pack(fields, &raw)) elog(ERROR, "fields of an identifier do not fit");
     require_certain(layout, &raw);
     if (!ring.Encrypt(layout, raw, &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

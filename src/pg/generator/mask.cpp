@@ -30,11 +30,9 @@ static const char* label_hint() {
 
 // With encoding SQL_ASCII, a label must be ASCII, because the label's encoding is unknown.
 static bool is_text(const char* utf8, int length) {
-    if (GetDatabaseEncoding() != PG_SQL_ASCII)
-        return pg_verify_mbstr(PG_UTF8, utf8, length, true);
+    if (GetDatabaseEncoding() != PG_SQL_ASCII) return pg_verify_mbstr(PG_UTF8, utf8, length, true);
     for (int i = 0; i < length; i++)
-        if (IS_HIGHBIT_SET(utf8[i]))
-            return false;
+        if (IS_HIGHBIT_SET(utf8[i])) return false;
     return true;
 }
 
@@ -67,8 +65,7 @@ static SipKey derive_key(const char* label, size_t length) {
 }
 
 static pg_noinline SipKey find_key(const char* label, size_t length) {
-    if (length == 0 || length > kMaxLabelBytes)
-        return derive_key(label, length);
+    if (length == 0 || length > kMaxLabelBytes) return derive_key(label, length);
     const uint32 set =
         hash_bytes(reinterpret_cast<const unsigned char*>(label), static_cast<int>(length)) % kSets;
     for (const CachedKey& known : cached[set])

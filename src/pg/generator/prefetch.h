@@ -35,8 +35,7 @@ template <typename Family>
 class Prefetch {
 public:
     static inline uint64 Next() {
-        if (likely(next < count && second == wall_clock_second()))
-            return ids[next++];
+        if (likely(next < count && second == wall_clock_second())) return ids[next++];
         return NextBatch();
     }
 
@@ -47,8 +46,7 @@ private:
             Family::Require();
             ready = true;
         }
-        if (unlikely(load.depth > 0))
-            return NextOfLoad();
+        if (unlikely(load.depth > 0)) return NextOfLoad();
         return NextOfBatch();
     }
 
@@ -76,15 +74,12 @@ private:
 
     static pg_noinline uint64 NextOfLoad() {
         const randflake::Second now = wall_clock_second();
-        if (load.empty == Empty && !load_run_lasts(now))
-            load_drop_run();
-        if (load.empty == Empty && TakePart(now))
-            return ids[next++];
+        if (load.empty == Empty && !load_run_lasts(now)) load_drop_run();
+        if (load.empty == Empty && TakePart(now)) return ids[next++];
         if (load_may_run(Empty)) {
             Empty();
             FillRun();
-            if (TakePart(now))
-                return ids[next++];
+            if (TakePart(now)) return ids[next++];
             load_drop_run();
         }
         const uint64 id = NextOfBatch();
@@ -113,10 +108,8 @@ private:
         while (made < wanted) {
             CHECK_FOR_INTERRUPTS();
             const auto reservation = MakePart(&visited, wanted, &made);
-            if (reservation.outcome == randflake::Outcome::kReserved)
-                continue;
-            if (made > 0 || waited || reservation.outcome != randflake::Outcome::kExhausted)
-                break;
+            if (reservation.outcome == randflake::Outcome::kReserved) continue;
+            if (made > 0 || waited || reservation.outcome != randflake::Outcome::kExhausted) break;
             wait_for_second_after({reservation.now.count});
             visited = 0;
             waited = true;
@@ -165,8 +158,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     auto* column =
         reinterpret_cast<uint64*>(reinterpret_cast<char*>(row->t_data) + row->t_data->t_hoff);
     for (int32 i = 0; i < count; i++) {
-        if (i % randflake::kBatchLength == 0)
-            CHECK_FOR_INTERRUPTS();
+        if (i % randflake::kBatchLength == 0) CHECK_FOR_INTERRUPTS();
         *column = Prefetch<Family>::Next();
         tuplestore_puttuple(result->setResult, row);
     }
@@ -189,10 +181,8 @@ static Datum generate_many(FunctionCallInfo fcinfo) {
         return Datum{0};
     }
 
-    if (SRF_IS_FIRSTCALL())
-        SRF_FIRSTCALL_INIT()->max_calls = static_cast<uint64>(count);
+    if (SRF_IS_FIRSTCALL()) SRF_FIRSTCALL_INIT()->max_calls = static_cast<uint64>(count);
     FuncCallContext* context = SRF_PERCALL_SETUP();
-    if (context->call_cntr >= context->max_calls)
-        SRF_RETURN_DONE(context);
+    if (context->call_cntr >= context->max_calls) SRF_RETURN_DONE(context);
     SRF_RETURN_NEXT(context, Int64GetDatum(static_cast<int64>(Prefetch<Family>::Next())));
 }

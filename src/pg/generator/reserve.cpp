@@ -43,8 +43,7 @@ struct Numbers53 : RandflakeNumbers {
 
 // Returns the largest node id that this server may ever use. With leases this can be any node id.
 static uint64 last_node_id() {
-    if (shared_server->memory.leased)
-        return UINT64_MAX;
+    if (shared_server->memory.leased) return UINT64_MAX;
     const NodeRange all = shared_server->memory.ranges.All();
     return uint64{all.first} + all.count - 1;
 }
@@ -62,16 +61,14 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     static Cursor cursors[2];  // indexed by SlotChoice
 
     Cursor& cursor = cursors[static_cast<int>(choice)];
-    if (const Tick now = Numbers::Now(); now.count != cursor.tick.count)
-        cursor = {now, 0};
+    if (const Tick now = Numbers::Now(); now.count != cursor.tick.count) cursor = {now, 0};
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
     const uint32 slots = Numbers::layout().Slots(shared_slots->slot_count);
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
         Reservation reservation = Reserve(Numbers::layout(), slot.word, shared_slots->window,
                                           wanted, [] { return Numbers::Now(); });
-        if (reservation.outcome == Outcome::kReserved)
-            Numbers::Count(slot, reservation);
+        if (reservation.outcome == Outcome::kReserved) Numbers::Count(slot, reservation);
         if (reservation.outcome == Outcome::kNoWord &&
             LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word, shared_slots->window))
             reservation.outcome = Outcome::kNotInLayout;
@@ -96,8 +93,7 @@ static inline bool range_due(const Layout& layout, const Reservation& reservatio
 
 // Extends the window or changes its node ids if necessary. Returns whether to try again.
 static bool window_moved(const Layout& layout, const Reservation& reservation) {
-    if (reservation.outcome == Outcome::kNoWord)
-        return true;
+    if (reservation.outcome == Outcome::kNoWord) return true;
     const bool due = reservation.outcome == Outcome::kWindowClosed ||
                      reservation.outcome == Outcome::kWindowEnded || range_due(layout, reservation);
     return due && !RecoveryInProgress() && server.Extend();
@@ -134,8 +130,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
         return;
     }
     CHECK_FOR_INTERRUPTS();
-    if (left <= 0 || left > layout.unit)
-        return;
+    if (left <= 0 || left > layout.unit) return;
     struct timespec clock;
     clock_gettime(CLOCK_REALTIME, &clock);
     pgstat_report_wait_start(event);
@@ -145,8 +140,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
 
 static uint32 generate_event() {
     static uint32 event;
-    if (event == 0)
-        event = wait_event("RandflakeGenerate");
+    if (event == 0) event = wait_event("RandflakeGenerate");
     return event;
 }
 
@@ -165,8 +159,7 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
             Numbers::IsPermanent(reservation.outcome)) {
             ConditionVariableCancelSleep();
             count_wait((now - started_at).count);
-            if (!reserved)
-                raise_unavailable(Numbers::layout(), reservation);
+            if (!reserved) raise_unavailable(Numbers::layout(), reservation);
             return reservation;
         }
         wait_for_tick(Numbers::layout(), reservation, ((give_up_at - now).count + 999) / 1000,
@@ -177,8 +170,7 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
 template <typename Numbers>
 static Reservation reserve(SlotChoice choice, uint32 wanted) {
     const Reservation reservation = attempt<Numbers>(choice, wanted);
-    if (likely(reservation.outcome == Outcome::kReserved))
-        return reservation;
+    if (likely(reservation.outcome == Outcome::kReserved)) return reservation;
     return wait_for_numbers<Numbers>(choice, wanted);
 }
 
@@ -210,12 +202,10 @@ static Reservation reserve_long(uint32* visited, uint32 wanted) {
             [] { return Numbers::Now(); }, Share::kLongRun);
         if (reservation.outcome == Outcome::kReserved) {
             Numbers::Count(slot, reservation);
-            if (NearsEnd(Numbers::layout(), reservation))
-                server.Extend();
+            if (NearsEnd(Numbers::layout(), reservation)) server.Extend();
             return reservation;
         }
-        if (reservation.outcome != Outcome::kExhausted)
-            return reservation;
+        if (reservation.outcome != Outcome::kExhausted) return reservation;
     }
     return reservation;
 }

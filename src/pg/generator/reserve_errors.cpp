@@ -110,23 +110,16 @@ static ErrorText not_yet_error(const WindowReport& report, Second now) {
 
 static ErrorText no_window_error(const WindowReport& report, Second now) {
     switch (report.trouble.problem) {
-        case WindowProblem::kNotYet:
-            return not_yet_error(report, now);
-        case WindowProblem::kClockJumped:
-            return clock_jumped_error(report, now);
-        case WindowProblem::kFileFailed:
-            return file_failed_error(report);
-        case WindowProblem::kSecrets:
-            return secrets_refused_error(report.trouble.second);
+        case WindowProblem::kNotYet: return not_yet_error(report, now);
+        case WindowProblem::kClockJumped: return clock_jumped_error(report, now);
+        case WindowProblem::kFileFailed: return file_failed_error(report);
+        case WindowProblem::kSecrets: return secrets_refused_error(report.trouble.second);
         case WindowProblem::kNoRange:
             return clock_behind_error(now, report.trouble.second, "the end of the last window");
-        case WindowProblem::kNotLooked:
-            return not_looked_error();
-        case WindowProblem::kLeased:
-            return leased_error(report.range, report.trouble.second);
+        case WindowProblem::kNotLooked: return not_looked_error();
+        case WindowProblem::kLeased: return leased_error(report.range, report.trouble.second);
         case WindowProblem::kWriting:
-        case WindowProblem::kNone:
-            break;
+        case WindowProblem::kNone: break;
     }
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open",
             psprintf("Another session is writing its new end. The call waited %d ms.",
@@ -165,8 +158,7 @@ static ErrorText exhausted_error(const Layout& layout) {
 
 void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
-    if (last.outcome != Outcome::kExhausted || layout.unit != kSecondMs)
-        return;
+    if (last.outcome != Outcome::kExhausted || layout.unit != kSecondMs) return;
     std::atomic<int64>& logged_at = shared_slots->counters.exhaustion_logged_at;
     const int64 now = layout.SecondOf(static_cast<uint64>(last.now.count)).count;
     int64 before = logged_at.load(std::memory_order_relaxed);
@@ -187,22 +179,19 @@ static ErrorText recovery_error() {
 
 static ErrorText unavailable_error(const Layout& layout, const Reservation& last) {
     const Second now = layout.SecondOf(static_cast<uint64>(last.now.count));
-    if (RecoveryInProgress())
-        return recovery_error();
+    if (RecoveryInProgress()) return recovery_error();
     switch (last.outcome) {
         case Outcome::kClockBeforeEpoch:
         case Outcome::kClockAfterEnd:
             return clock_out_of_range_error(layout, last.now,
                                             last.outcome == Outcome::kClockBeforeEpoch);
-        case Outcome::kExhausted:
-            return exhausted_error(layout);
+        case Outcome::kExhausted: return exhausted_error(layout);
         case Outcome::kClockBehind: {
             const Second used = layout.SecondOf(layout.Unpack(last.previous).timestamp);
             return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
-            if (shared_server->memory.leased && !lease_in_force(now))
-                return no_lease_error(now);
+            if (shared_server->memory.leased && !lease_in_force(now)) return no_lease_error(now);
             const Second first = layout.SecondOf(layout.FirstTick(last.window.start));
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
         }
@@ -221,8 +210,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
                 !issues_nothing(window_report()))
                 return no_lease_error(now);
             return no_window_error(window_report(), now);
-        case Outcome::kReserved:
-            break;
+        case Outcome::kReserved: break;
     }
     pg_unreachable();
 }
@@ -245,10 +233,8 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const NodeRanges& ranges = shared_server->memory.ranges;
     Second last = now;
     for (uint32 i = 0; i < ranges.count; i++)
-        if (i != report.range)
-            last = Max(last, report.opens_at[i]);
-    if (last == now)
-        return {};
+        if (i != report.range) last = Max(last, report.opens_at[i]);
+    if (last == now) return {};
     return {
         0, "a spare range of node ids is in use",
         psprintf("The clock was set back, and may have been ahead up to %s.", second_text(last)),
@@ -258,8 +244,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
 // The server still makes identifiers, so postgres_exporter.yml counts no problem.
 static ErrorText copy_error() {
     TimestampTz found_at;
-    if (!window_of_copy(&found_at))
-        return {};
+    if (!window_of_copy(&found_at)) return {};
     return {0, "this data directory is a copy",
             "A server that runs with the same node ids makes the same identifiers. If there is "
             "none, let a superuser run randflake_acknowledge_copy().",
@@ -277,19 +262,15 @@ static ErrorText static_problem_error(Second now, const Window& window) {
         return no_window_error(report, now);
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
-    if (const ErrorText rival = rival_error(); rival.message != nullptr)
-        return rival;
-    if (const ErrorText copy = copy_error(); copy.message != nullptr)
-        return copy;
+    if (const ErrorText rival = rival_error(); rival.message != nullptr) return rival;
+    if (const ErrorText copy = copy_error(); copy.message != nullptr) return copy;
     const ErrorText spare = spare_range_error(report, now);
     return spare.message != nullptr ? spare : rival_unseen_error();
 }
 
 static ErrorText problem_error() {
-    if (const ErrorText* missing = missing_setting())
-        return *missing;
-    if (RecoveryInProgress())
-        return recovery_error();
+    if (const ErrorText* missing = missing_setting()) return *missing;
+    if (RecoveryInProgress()) return recovery_error();
     const Second now = wall_clock_second();
     if (now < Second{0} || now >= kNoSecond)
         return clock_out_of_range_error(kRandflake, Tick{now.count}, now < Second{0});

@@ -42,8 +42,7 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
 
     // Empties the batch first, because the reservation may raise an error.
     prefetched.left = 0;
-    if (prefetched.statement != statement)
-        prefetched.wanted = 1;
+    if (prefetched.statement != statement) prefetched.wanted = 1;
     Assert(prefetched.wanted >= 1 && prefetched.wanted <= kLargestBatch);
     const Reservation reservation = reserve_snowflake(prefetched.wanted);
 

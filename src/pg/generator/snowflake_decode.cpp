@@ -109,8 +109,7 @@ SQL_FUNCTION(snowflake_lower) {
     }
     uint64 raw;
     const auto tick = static_cast<uint64>((time - first) / (layout.unit * 1000));
-    if (!layout.Pack({tick, 0, 0}, &raw))
-        elog(ERROR, "time of an identifier does not fit");
+    if (!layout.Pack({tick, 0, 0}, &raw)) elog(ERROR, "time of an identifier does not fit");
     PG_RETURN_INT64(static_cast<int64>(layout.ToId(raw)));
 }
 
@@ -150,7 +149,6 @@ SQL_FUNCTION(snowflake_layouts) {
         named_one |= current;
         put_layout(result, named.name, named.layout, current);
     }
-    if (!named_one)
-        put_layout(result, nullptr, snowflake_layout, true);
+    if (!named_one) put_layout(result, nullptr, snowflake_layout, true);
     return Datum{0};
 }

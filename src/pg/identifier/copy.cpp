@@ -73,8 +73,7 @@ void copy_init() {
 // Returns InvalidOid if there is no twin. The role needs no privilege on the schema.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
-    if (name == nullptr)
-        return InvalidOid;
+    if (name == nullptr) return InvalidOid;
     const Oid argument = INTERNALOID;
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
                            CStringGetDatum(psprintf("%s_in_copy", name)),
@@ -84,17 +83,14 @@ static Oid find_twin(Oid original) {
 
 SQL_FUNCTION(randflake_copy_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
-    if (!may_be_copying() || !IsA(request, SupportRequestSimplify))
-        return Datum{0};
+    if (!may_be_copying() || !IsA(request, SupportRequestSimplify)) return Datum{0};
     const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
-    if (simplify->root != nullptr)
-        return Datum{0};
+    if (simplify->root != nullptr) return Datum{0};
 
     const FuncExpr* call = simplify->fcall;
     const Oid twin = find_twin(call->funcid);
     // If the role may not execute the twin, COPY calls the original.
-    if (!OidIsValid(twin) || !may_execute(twin))
-        return Datum{0};
+    if (!OidIsValid(twin) || !may_execute(twin)) return Datum{0};
     Assert(get_func_rettype(twin) == call->funcresulttype);
     Const* original = makeConst(INTERNALOID, -1, InvalidOid, sizeof(Datum),
                                 ObjectIdGetDatum(call->funcid), false, true);
@@ -105,8 +101,7 @@ SQL_FUNCTION(randflake_copy_support) {
 void require_original(FunctionCallInfo fcinfo) {
     Assert(PG_NARGS() == 1);
     FmgrInfo* call_site = fcinfo->flinfo;
-    if (likely(call_site->fn_extra != nullptr))
-        return;
+    if (likely(call_site->fn_extra != nullptr)) return;
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
     Assert(OidIsValid(original));  // a superuser may execute any Oid
     if (!may_execute(original))

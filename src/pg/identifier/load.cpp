@@ -29,17 +29,14 @@ static constexpr uint64 kHeaders = 2048;
 
 static void free_run() {
     load.capacity = 0;
-    if (memory != nullptr)
-        MemoryContextDelete(memory);
+    if (memory != nullptr) MemoryContextDelete(memory);
     memory = nullptr;
 }
 
 void load_drop_run() {
     Assert(load.next <= load.count);
-    if (load.empty != nullptr)
-        load.empty();
-    if (load.next < load.count)
-        load.used = load.next;
+    if (load.empty != nullptr) load.empty();
+    if (load.next < load.count) load.used = load.next;
     load.empty = nullptr;
     load.next = load.count = 0;
 }
@@ -52,16 +49,14 @@ static void forget_statement() {
 
 bool load_enter() {
     Assert(load.depth > 0 || (load.empty == nullptr && load.used == 0));
-    if (likely(!setting_sort_loads && load.depth == 0))
-        return false;
+    if (likely(!setting_sort_loads && load.depth == 0)) return false;
     load.depth++;
     return true;
 }
 
 void load_leave(bool entered) {
     Assert(!entered || load.depth > 0);
-    if (entered && --load.depth == 0)
-        forget_statement();
+    if (entered && --load.depth == 0) forget_statement();
 }
 
 template <typename Call>
@@ -91,8 +86,7 @@ static void on_finish(QueryDesc* query) {
 // An error that a function catches may have come from the middle of a reservation or a sort. The
 // statement starts again with short runs, or a loop of errors would drop a long run for each.
 static void on_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
-    if (event == SUBXACT_EVENT_ABORT_SUB && load.depth > 0)
-        forget_statement();
+    if (event == SUBXACT_EVENT_ABORT_SUB && load.depth > 0) forget_statement();
 }
 
 void load_define_setting() {

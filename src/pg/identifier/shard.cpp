@@ -25,8 +25,7 @@ SQL_FUNCTION(randflake_shard_ranges) {
     }
 
     FuncCallContext* context = SRF_PERCALL_SETUP();
-    if (context->call_cntr >= context->max_calls)
-        SRF_RETURN_DONE(context);
+    if (context->call_cntr >= context->max_calls) SRF_RETURN_DONE(context);
 
     const auto shard = static_cast<int32>(context->call_cntr);
     const auto shards = static_cast<int32>(context->max_calls);

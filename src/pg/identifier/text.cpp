@@ -29,15 +29,12 @@ char* type_text_of_id(uint64 id) {
 
 static const char* text_error_detail(const char* data, int length, const TextResult& result) {
     switch (result.error) {
-        case TextError::kEmpty:
-            return "It is empty.";
+        case TextError::kEmpty: return "It is empty.";
         case TextError::kTooLong:
             return psprintf("It has %d characters; at most %d are possible.", length,
                             static_cast<int>(kMaxTextLength));
-        case TextError::kOutOfRange:
-            return "It exceeds 64 bits.";
-        case TextError::kDecimal:
-            return "It is a decimal number; the text form is base 32.";
+        case TextError::kOutOfRange: return "It exceeds 64 bits.";
+        case TextError::kDecimal: return "It is a decimal number; the text form is base 32.";
         default: {
             Assert(result.position < static_cast<size_t>(length));
             const char* bad = data + result.position;

@@ -9,9 +9,7 @@ VectorPath vector_path;
 static char* setting_vector_path;
 static constexpr char kAutomatic[] = "auto";
 
-const char* vector_path_name() {
-    return vector_path.name;
-}
+const char* vector_path_name() { return vector_path.name; }
 
 void vector_path_define_setting() {
     DefineCustomStringVariable(

@@ -68,17 +68,14 @@ static LeaseResult failed(LeaseProblem problem, const char* text) {
         const int bytes = pg_encoding_verifymbchar(PG_UTF8, text, static_cast<int>(left));
         const bool printable = bytes > 0 && is_printable(text, bytes);
         const size_t taken = printable ? static_cast<size_t>(bytes) : 1;
-        if (length + taken >= sizeof result.error)
-            break;
+        if (length + taken >= sizeof result.error) break;
         memcpy(result.error + length, text, taken);
-        if (!printable)
-            result.error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
+        if (!printable) result.error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
         length += taken;
         text += taken;
         left -= taken;
     }
-    while (length > 0 && result.error[length - 1] == ' ')
-        length--;
+    while (length > 0 && result.error[length - 1] == ' ') length--;
     result.error[length] = '\0';
     return result;
 }
@@ -104,13 +101,10 @@ struct Parameters {
 // Rotates a comma-separated list so that it begins with item `first`; palloc'd.
 static char* rotated(const char* list, uint32 first) {
     uint32 items = 1;
-    for (const char* at = list; *at != '\0'; at++)
-        items += *at == ',';
+    for (const char* at = list; *at != '\0'; at++) items += *at == ',';
     const char* head = list;
-    for (uint32 skip = first % items; skip > 0; skip--)
-        head = strchr(head, ',') + 1;
-    if (head == list)
-        return pstrdup(list);
+    for (uint32 skip = first % items; skip > 0; skip--) head = strchr(head, ',') + 1;
+    if (head == list) return pstrdup(list);
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
@@ -131,8 +125,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     const char* session_options = kSessionOptions;
     for (const PQconninfoOption* option = options; valid && option->keyword != nullptr; option++) {
         const char* value = option->val;
-        if (value == nullptr)
-            continue;
+        if (value == nullptr) continue;
         if (strcmp(option->keyword, "host") == 0) {
             valid = strchr(value, '@') == nullptr;
             parameters->Add({"host", rotated(value, first_host)});
@@ -160,23 +153,18 @@ static void parse_upstream(Parameters* parameters) {
         parameters->Add(parameter);
 }
 
-[[noreturn]] static void leave(int) {
-    _exit(1);
-}
+[[noreturn]] static void leave(int) { _exit(1); }
 
 // After this call the process must not use the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
     // The process ends when the worker ends, at an immediate shutdown, or when the alarm fires. The
     // process ignores SIGTERM, because a shutdown may send another SIGTERM while the worker gives
     // leases back.
-    for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
-        signal(number, leave);
-    for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
-        signal(number, SIG_IGN);
+    for (const int number : {SIGHUP, SIGQUIT, SIGALRM}) signal(number, leave);
+    for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG}) signal(number, SIG_IGN);
     alarm(static_cast<unsigned>(Max(timeout, 0) / 1000 + 2));
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != worker)
-        _exit(1);
+    if (getppid() != worker) _exit(1);
     run_marker_leave();
     sigset_t none;
     sigemptyset(&none);
@@ -187,20 +175,17 @@ static void let_go_of_server(int64 timeout, pid_t worker) {
     MyProc = nullptr;
     MyBEEntry = nullptr;
     // While libpq connects, it prints the coordinator's notices to stderr.
-    if (const int null = open("/dev/null", O_RDWR); null >= 0)
-        dup2(null, STDERR_FILENO);
+    if (const int null = open("/dev/null", O_RDWR); null >= 0) dup2(null, STDERR_FILENO);
 }
 
 // The sixth number of /proc/self/statm is the private writable memory, which RLIMIT_DATA limits.
 static void limit_memory() {
     char line[256];
     FILE* file = fopen("/proc/self/statm", "r");
-    if (file == nullptr || fgets(line, sizeof line, file) == nullptr)
-        return;
+    if (file == nullptr || fgets(line, sizeof line, file) == nullptr) return;
     rlim_t pages = 0;
     char* at = line;
-    for (int number = 1; number <= 6; number++)
-        pages = strtoul(at, &at, 10);
+    for (int number = 1; number <= 6; number++) pages = strtoul(at, &at, 10);
     struct rlimit limit;
     getrlimit(RLIMIT_DATA, &limit);
     limit.rlim_cur =
@@ -220,8 +205,7 @@ static void limit_memory() {
 }
 
 static void end_asking(int, Datum) {
-    if (asking == 0)
-        return;
+    if (asking == 0) return;
     kill(asking, SIGKILL);
     while (waitpid(asking, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -233,8 +217,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
                         int64 timeout) {
     Assert(asking == 0);
     int ends[2];
-    if (pipe(ends) != 0)
-        return -1;
+    if (pipe(ends) != 0) return -1;
     set_ps_display(request.statement == kWhichServer ? "asking the upstream server"
                                                      : "asking the coordinator");
     sigset_t all;
@@ -279,10 +262,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
         const int happened = WaitLatchOrSocket(
             MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | WL_SOCKET_READABLE, pipe_end,
             static_cast<long>(left), wait_event(kLeaseWaitEvent));
-        if ((happened & WL_LATCH_SET) != 0)
-            ResetLatch(MyLatch);
-        if ((happened & WL_SOCKET_READABLE) != 0)
-            return {};
+        if ((happened & WL_LATCH_SET) != 0) ResetLatch(MyLatch);
+        if ((happened & WL_SOCKET_READABLE) != 0) return {};
     }
 }
 
@@ -290,8 +271,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
 // the trip. Ignores times after the year 9999.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
-    if (shown_ms < 0 || shown_ms >= kYear10000Ms)
-        return {};
+    if (shown_ms < 0 || shown_ms >= kYear10000Ms) return {};
     const Ms round_trip = answer.answered_at - answer.asked_at;
     Assert(round_trip >= Ms{0});
     // Adds 1 ms to the error, because both servers read their clocks in whole milliseconds.
@@ -306,8 +286,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     Assert(MyBackendType == B_BG_WORKER && CurrentMemoryContext != TopMemoryContext);
     Assert(clock_column < request.shape.columns);
     static bool ends_with_worker;
-    if (!ends_with_worker)
-        before_shmem_exit(end_asking, 0);
+    if (!ends_with_worker) before_shmem_exit(end_asking, 0);
     ends_with_worker = true;
 
     const SteadyMs deadline = steady_clock() + timeout;
@@ -330,8 +309,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
     close(pipe_end);
     end_asking(0, 0);
-    if (!waited)
-        return result;
+    if (!waited) return result;
     if (!complete)
         return failed(LeaseProblem::kNoAnswer,
                       "the process that asked has ended without an answer");
@@ -339,8 +317,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
         timed_out = false;
         result.reply.kind = kind;
         memcpy(result.values, answer.values, sizeof answer.values);
-        if (clock_column >= 0)
-            result.clock = clock_of(answer, answer.values[clock_column]);
+        if (clock_column >= 0) result.clock = clock_of(answer, answer.values[clock_column]);
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
@@ -364,11 +341,9 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
-    if (cluster_name[0] != '\0')
-        return cluster_name;
+    if (cluster_name[0] != '\0') return cluster_name;
     char host[NAMEDATALEN];
-    if (gethostname(host, sizeof host) != 0)
-        strlcpy(host, "unknown", sizeof host);
+    if (gethostname(host, sizeof host) != 0) strlcpy(host, "unknown", sizeof host);
     host[sizeof host - 1] = '\0';
     snprintf(name, sizeof name, "%s:%d", host, PostPortNumber);
     return name;

@@ -15,8 +15,7 @@ static void at_end_of_transaction(XactEvent event, void*) {
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot PREPARE a transaction that has leased node ids"),
                         errhint("Lease them in a transaction of their own.")));
-    if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
-        leased = false;
+    if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT) leased = false;
 }
 
 SQL_FUNCTION(randflake_coordinator_identity) {
@@ -25,8 +24,7 @@ SQL_FUNCTION(randflake_coordinator_identity) {
                         errmsg("cannot lease node ids during recovery"),
                         errhint("Lease them from the primary server.")));
     static bool registered;
-    if (!registered)
-        RegisterXactCallback(at_end_of_transaction, nullptr);
+    if (!registered) RegisterXactCallback(at_end_of_transaction, nullptr);
     registered = true;
     leased = true;
     PG_RETURN_TEXT_P(cstring_to_text(coordinator_identity()));
@@ -40,10 +38,8 @@ char* coordinator_identity() {
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
-    if (failure.error == 0)
-        failure = file_identity("global/pg_control", &control);
-    if (failure.error != 0)
-        raise_file_failure(failure, nullptr, "Let the server's user read it.");
+    if (failure.error == 0) failure = file_identity("global/pg_control", &control);
+    if (failure.error != 0) raise_file_failure(failure, nullptr, "Let the server's user read it.");
     const bool has_birth = control.device == 0;
     // A standby may have been promoted, and may have granted leases, since this server's last stop.
     return psprintf("%016llx/%u/%llx.%llx.%llx.%llx.%llx@%llx.%x/%u",

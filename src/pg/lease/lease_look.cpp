@@ -106,8 +106,7 @@ public:
         if (!there || (is_null && null == nullptr))
             ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
                             errmsg("table \"%s\" has no \"%s\"", name_, name)));
-        if (null != nullptr)
-            *null = is_null;
+        if (null != nullptr) *null = is_null;
         return value;
     }
     int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
@@ -143,9 +142,7 @@ private:
 
 static Guarded<LookReport>* shared_look;
 
-static void init_look() {
-    shared_look->Init();
-}
+static void init_look() { shared_look->Init(); }
 
 const SharedPart look_part = kSharedPart<Guarded<LookReport>, shared_look, init_look>;
 
@@ -182,8 +179,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
         for (const char* column : {"granted_at", "renewed_at"}) {
             bool null = true;
             const Datum instant = leases.Column(column, TIMESTAMPTZOID, &null);
-            if (!null)
-                *last_grant = Max(*last_grant, second_after(DatumGetTimestampTz(instant)));
+            if (!null) *last_grant = Max(*last_grant, second_after(DatumGetTimestampTz(instant)));
         }
     }
     leases.End();
@@ -194,8 +190,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
 static const char* without_start(char* identity) {
     char* const start = strchr(identity, '@');
     const char* const after = start == nullptr ? nullptr : strchr(start, '/');
-    if (after != nullptr)
-        memmove(start, after, strlen(after) + 1);
+    if (after != nullptr) memmove(start, after, strlen(after) + 1);
     return identity;
 }
 
@@ -244,16 +239,14 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();
-    if (OidIsValid(extension.oid))
-        look_at_pool(extension, look);
+    if (OidIsValid(extension.oid)) look_at_pool(extension, look);
     CommitTransactionCommand();
 }
 
 // Records the failure of this question (an empty text for success), unless a later question exists.
 static void record_failure(uint32 question, const char* failure, Oid database) {
     shared_look->Update([=](LookReport* report) {
-        if (question != report->question)
-            return;
+        if (question != report->question) return;
         report->to_log = database != report->database || strcmp(failure, report->failure) != 0;
         report->database = database;
         report->failed = question;
@@ -280,8 +273,7 @@ static void record_failure(uint32 question, const char* failure, Oid database) {
         ErrorData* error = CopyErrorData();
         FlushErrorState();
         for (char* at = error->message; *at != '\0'; at++)
-            if (IS_HIGHBIT_SET(*at))
-                *at = '?';
+            if (IS_HIGHBIT_SET(*at)) *at = '?';
         record_failure(question, error->message, database);
         proc_exit(status);
     }
@@ -323,8 +315,7 @@ static List* list_databases(MemoryContext context) {
     StartTransactionCommand();
     for_each_row(DatabaseRelationId, [&databases, context](HeapTuple row, TupleDesc) {
         const auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
-        if (form->datconnlimit == -2)
-            return;
+        if (form->datconnlimit == -2) return;
         MemoryContext before = MemoryContextSwitchTo(context);
         auto* database = static_cast<Database*>(palloc(sizeof(Database)));
         *database = {form->oid, form->datname};
@@ -339,8 +330,7 @@ static List* list_databases(MemoryContext context) {
 static bool exists(Oid oid, MemoryContext context) {
     ListCell* cell;
     foreach (cell, list_databases(context))
-        if (static_cast<Database*>(lfirst(cell))->oid == oid)
-            return true;
+        if (static_cast<Database*>(lfirst(cell))->oid == oid) return true;
     return false;
 }
 
@@ -352,8 +342,7 @@ static void pause_for(long milliseconds) {
                     milliseconds, wait_event("RandflakeLook"));
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();
-    if (ShutdownRequestPending)
-        proc_exit(kRestarts);
+    if (ShutdownRequestPending) proc_exit(kRestarts);
 }
 
 // Starts a worker that answers the newest question in this database.
@@ -369,8 +358,7 @@ static void start_worker(Oid database) {
         report()->own_turn = true;
         proc_exit(kRestarts);
     }
-    for (pid_t pid; GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED;)
-        pause_for(-1);
+    for (pid_t pid; GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED;) pause_for(-1);
 }
 
 // Returns whether the report has the answer for this database. If not, the report may contain a
@@ -385,8 +373,7 @@ static bool ask(Oid database) {
         report->asked = database;
     });
     const uint32 question = report()->question;
-    if (!asked)
-        start_worker(database);
+    if (!asked) start_worker(database);
     report()->asked = InvalidOid;
     const LookReport after = shared_look->Copy();
     if (!after.answered && after.failed != question)
@@ -396,8 +383,7 @@ static bool ask(Oid database) {
 
 static void log_failure(const char* database) {
     const LookReport now = shared_look->Copy();
-    if (!now.to_log)
-        return;
+    if (!now.to_log) return;
     ereport(
         WARNING,
         (errmsg("could not look for a coordinator in database \"%s\": %s", database, now.failure),
@@ -409,8 +395,7 @@ static void log_failure(const char* database) {
 static void add_answer(const Database& database) {
     const LookReport answer = shared_look->Copy();
     for (uint32 i = 0; i < kMaxRanges; i++) {
-        if (answer.free_at[i] <= answer.all_free_at[i])
-            continue;
+        if (answer.free_at[i] <= answer.all_free_at[i]) continue;
         report()->all_free_at[i] = answer.free_at[i];
         report()->latest[i] = database.oid;
         const NodeRange nodes = shared_server->memory.ranges.At(i);
@@ -438,8 +423,7 @@ static bool look_at_all(MemoryContext context) {
     ListCell* cell;
     foreach (cell, databases) {
         const auto* database = static_cast<Database*>(lfirst(cell));
-        if (database->oid <= report()->last_looked)
-            continue;
+        if (database->oid <= report()->last_looked) continue;
         if (ask(database->oid)) {
             add_answer(*database);
         } else if (exists(database->oid, context)) {
@@ -459,8 +443,7 @@ static bool look_at_all(MemoryContext context) {
 }
 
 void look_register_worker() {
-    if (setting_node_id < 0)
-        return;
+    if (setting_node_id < 0) return;
     BackgroundWorker worker = background_worker("randflake_look_main", "randflake look", 0);
     RegisterBackgroundWorker(&worker);
 }
@@ -479,8 +462,7 @@ void randflake_look_main(Datum) {
         AllocSetContextCreate(TopMemoryContext, "randflake look", ALLOCSET_SMALL_SIZES);
     shared_look->Update([](LookReport* report) { report->launcher = MyLatch; });
     for (;;) {
-        while (!shared_look->Copy().wanted)
-            pause_for(-1);
+        while (!shared_look->Copy().wanted) pause_for(-1);
         while (!look_at_all(context)) {
             begin_look();
             pause_for(kAgain.count);
@@ -498,8 +480,7 @@ void ServerEnvironment::Look() {
         launcher = report->wanted ? nullptr : report->launcher;
         report->wanted = true;
     });
-    if (launcher != nullptr)
-        SetLatch(launcher);
+    if (launcher != nullptr) SetLatch(launcher);
 }
 
 ErrorText not_looked_error() {

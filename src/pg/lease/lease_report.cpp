@@ -25,8 +25,7 @@ static SharedLeases* shared_leases;
 // Returns the problem that a later postmaster will not resume this server's leases, or none.
 static ErrorText unlocked_error() {
     const FileFailure& failure = shared_leases->lock_failure;
-    if (failure.error == 0)
-        return {};
+    if (failure.error == 0) return {};
     const bool lives = failure.error == kLocked;
     return {0, "leases of this server will not survive a crash of its postmaster",
             psprintf("Could not %s \"%s\": %s.", failure.action, failure.path,
@@ -41,8 +40,7 @@ static ErrorText unlocked_error() {
 
 static void init_leases() {
     shared_leases->report.Init();
-    if (!shared_server->memory.leased)
-        return;
+    if (!shared_server->memory.leased) return;
     shared_leases->lock_failure = server_lock_failure;
     if (const ErrorText error = unlocked_error(); error.message != nullptr)
         ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
@@ -51,9 +49,7 @@ static void init_leases() {
 
 const SharedPart lease_part = kSharedPart<SharedLeases, shared_leases, init_leases>;
 
-LeaseReport lease_report() {
-    return shared_leases->report.Copy();
-}
+LeaseReport lease_report() { return shared_leases->report.Copy(); }
 
 void lease_worker_started() {
     Assert(shared_server->memory.leased);
@@ -62,8 +58,7 @@ void lease_worker_started() {
 
 void lease_wake_worker() {
     PGPROC* worker = BackendPidGetProc(shared_leases->worker_pid);
-    if (worker != nullptr)
-        SetLatch(&worker->procLatch);
+    if (worker != nullptr) SetLatch(&worker->procLatch);
 }
 
 void ServerEnvironment::ShowLeases(const Holder& holder) {
@@ -75,8 +70,7 @@ void ServerEnvironment::ShowLeases(const Holder& holder) {
 }
 
 Window lease_window(const LeaseReport& report, const Window& window) {
-    if (report.open.id == 0)
-        return window;
+    if (report.open.id == 0) return window;
     const LeaseTerms terms{setting_lease_duration, setting_max_clock_skew};
     const Second latest = LatestEnd(wall_clock_second(), terms);
     const Second start = window.closed() ? Max(window.end, report.open.start) : window.start;
@@ -86,20 +80,16 @@ Window lease_window(const LeaseReport& report, const Window& window) {
 // Returns how far this server's clock is ahead of the coordinator's; 0 if the difference is
 // tolerable or uncertain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
-    if (clock.at == UptimeMs{})
-        return 0;
+    if (clock.at == UptimeMs{}) return 0;
     const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock()).count;
     return std::abs(ahead) > setting_max_clock_skew + clock.error.count ? ahead : 0;
 }
 
-bool lease_clock_wrong(const LeaseReport& report) {
-    return wrong_by_ms(report.clock) != 0;
-}
+bool lease_clock_wrong(const LeaseReport& report) { return wrong_by_ms(report.clock) != 0; }
 
 const char* lease_clock_text(const LeaseReport& report) {
     const int64 ahead = wrong_by_ms(report.clock);
-    if (ahead == 0)
-        return nullptr;
+    if (ahead == 0) return nullptr;
     return psprintf("%lld.%03d seconds %s, give or take %lld ms",
                     static_cast<long long>(std::abs(ahead) / 1000),
                     static_cast<int>(std::abs(ahead) % 1000),
@@ -118,8 +108,7 @@ void lease_record_problem(LeaseProblem problem, const char* message, UnixSecond 
     shared_leases->report.Update([&](LeaseReport* report) {
         strlcpy(report->error, message, sizeof report->error);
         report->error_at = now;
-        if (problem != report->problem)
-            report->problem_since = now;
+        if (problem != report->problem) report->problem_since = now;
         report->problem = problem;
         report->not_before = not_before;
     });
@@ -132,8 +121,7 @@ const char* lease_wrong_clock(const LeaseReport& report, const char* before) {
 
 // Returns why the worker has no lease. All roles see this text, so it never quotes the coordinator.
 static const char* lease_failure_text(const LeaseReport& report) {
-    if (report.problem == LeaseProblem::kNone)
-        return "The coordinator has not answered yet.";
+    if (report.problem == LeaseProblem::kNone) return "The coordinator has not answered yet.";
     // In the order of LeaseProblem.
     static constexpr const char* kTexts[] = {
         "",
@@ -217,13 +205,11 @@ bool lease_in_force(Second clock) {
 ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);
-    if (window.closed() || now < window.start || now >= window.end)
-        return no_lease_error(now);
+    if (window.closed() || now < window.start || now >= window.end) return no_lease_error(now);
     const char* wrong = lease_wrong_clock(report, "");
     if (wrong[0] != '\0')
         return {0, "the clocks of this server and of the coordinator differ", wrong, nullptr};
-    if (report.problem == LeaseProblem::kNone)
-        return unlocked_error();
+    if (report.problem == LeaseProblem::kNone) return unlocked_error();
     return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
             lease_problem_text(report), nullptr};
 }

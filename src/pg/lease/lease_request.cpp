@@ -34,8 +34,7 @@ static void on_notice(void* answer, const PGresult* result) {
              message != nullptr ? message : "the coordinator sent a warning");
     }
     // Ends the connection, because libpq would otherwise read an endless sequence of notices.
-    if (++notices > kMaxNotices)
-        shutdown(PQsocket(connection), SHUT_RDWR);
+    if (++notices > kMaxNotices) shutdown(PQsocket(connection), SHUT_RDWR);
 }
 
 static AnswerType type_of(Oid type) {
@@ -58,9 +57,7 @@ static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnsw
                              PQgetisnull(result, 0, i) != 0, PQgetvalue(result, 0, i),
                              static_cast<size_t>(PQgetlength(result, 0, i))};
             return part;
-        case PGRES_TUPLES_OK:
-            part.kind = AnswerPart::Kind::kRowsEnd;
-            return part;
+        case PGRES_TUPLES_OK: part.kind = AnswerPart::Kind::kRowsEnd; return part;
         case PGRES_FATAL_ERROR:
         case PGRES_BAD_RESPONSE:
             part.kind = AnswerPart::Kind::kError;
@@ -85,12 +82,9 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
         return fail(answer, LeaseProblem::kUnusable, "the coordinator sent too many messages");
     const char* said = part.message != nullptr ? part.message : "";
     switch (judged.verdict()) {
-        case AnswerVerdict::kRefused:
-            return fail(answer, LeaseProblem::kRefused, said);
-        case AnswerVerdict::kSecrets:
-            return fail(answer, LeaseProblem::kSecrets, said);
-        case AnswerVerdict::kError:
-            return fail(answer, LeaseProblem::kUnusable, said);
+        case AnswerVerdict::kRefused: return fail(answer, LeaseProblem::kRefused, said);
+        case AnswerVerdict::kSecrets: return fail(answer, LeaseProblem::kSecrets, said);
+        case AnswerVerdict::kError: return fail(answer, LeaseProblem::kUnusable, said);
         case AnswerVerdict::kBroken:
             return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
         case AnswerVerdict::kNotOneRow:
@@ -102,11 +96,9 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
         case AnswerVerdict::kNotCommitted:
             return fail(answer, LeaseProblem::kUnusable,
                         "the coordinator has not committed what it answered");
-        case AnswerVerdict::kGood:
-            break;
+        case AnswerVerdict::kGood: break;
     }
-    if (!warned)
-        answer->problem = LeaseProblem::kNone;
+    if (!warned) answer->problem = LeaseProblem::kNone;
 }
 
 // Reads row by row, so that the process never stores more than two rows.
@@ -121,12 +113,10 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     AnswerField fields[kMaxAnswerColumns];
     AnswerPart part = part_of(PQgetResult(connection), fields);
     answer->answered_at = uptime_clock();
-    while (judged.Take(part))
-        part = part_of(PQgetResult(connection), fields);
+    while (judged.Take(part)) part = part_of(PQgetResult(connection), fields);
     judged.End(PQtransactionStatus(connection) == PQTRANS_IDLE);
     const bool good = judged.verdict() == AnswerVerdict::kGood;
-    for (int i = 0; good && i < request.shape.columns; i++)
-        answer->values[i] = judged.value(i);
+    for (int i = 0; good && i < request.shape.columns; i++) answer->values[i] = judged.value(i);
     answer->tells_of_secrets = judged.tells_of_secrets();
     answer->differs_from = judged.differs_from();
     fail_with(judged, part, answer);
@@ -137,8 +127,7 @@ static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
                       PQnfields(result) > column;
-    if (good)
-        *value = static_cast<int64>(strtoull(PQgetvalue(result, 0, column), nullptr, 10));
+    if (good) *value = static_cast<int64>(strtoull(PQgetvalue(result, 0, column), nullptr, 10));
     PQclear(result);
     return good;
 }

@@ -21,13 +21,10 @@ extern "C" {
 static char logged_error[sizeof LeaseReport::error];
 
 // Copies the leases under the window lock, because a session may open the next lease.
-static LeaseHolder leases() {
-    return server.Leases();
-}
+static LeaseHolder leases() { return server.Leases(); }
 
 void lease_register_workers() {
-    if (setting_coordinator[0] == '\0')
-        return look_register_worker();
+    if (setting_coordinator[0] == '\0') return look_register_worker();
     // A standby starts the worker only at its promotion.
     BackgroundWorker worker =
         background_worker("randflake_lease_main", "randflake lease worker", 1);
@@ -39,12 +36,10 @@ static void record(LeaseProblem problem, const char* message, UnixSecond not_bef
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
     lease_record_problem(problem, message, not_before);
-    if (strcmp(message, logged_error) == 0)
-        return;
+    if (strcmp(message, logged_error) == 0) return;
     strlcpy(logged_error, message, sizeof logged_error);
     // Does not log every change of the clocks' difference.
-    if (problem == LeaseProblem::kClocks && before == problem)
-        return;
+    if (problem == LeaseProblem::kClocks && before == problem) return;
     if (message[0] == '\0')
         ereport(LOG, (errmsg("leasing node ids works again")));
     else if (open.id != 0 && wall_clock_second() < open.end)
@@ -66,20 +61,17 @@ static void record_problem(LeaseProblem problem, const char* what, const char* w
 // Records a failure, unless the request was abandoned for a shutdown or a reload.
 static void record_failure(LeaseProblem problem, const char* what, const char* why,
                            UnixSecond not_before = {}) {
-    if (ShutdownRequestPending || ConfigReloadPending)
-        return;
+    if (ShutdownRequestPending || ConfigReloadPending) return;
     record_problem(problem, what, why, not_before);
 }
 
 // Records a success. Ignores kNothing, which says that new secrets made the answer void.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
-    if (outcome == LeaseOutcome::kNothing)
-        return;
+    if (outcome == LeaseOutcome::kNothing) return;
     lease_record_clock(clock);
     const Lease granted = leases().newest();
     shared_slots->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    if (outcome == LeaseOutcome::kGood)
-        return record(LeaseProblem::kNone, "");
+    if (outcome == LeaseOutcome::kGood) return record(LeaseProblem::kNone, "");
     char message[sizeof logged_error];
     const char* by = lease_clock_text(lease_report());
     snprintf(message, sizeof message, "lease %lld, from %s to %s, %s by this server's clock%s%s",
@@ -112,13 +104,11 @@ static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
 
 static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
     const Lease& held = release.lease;
-    if (held.id == 0)
-        return;
+    if (held.id == 0) return;
     const LeaseResult result =
         lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
                              (give_up_at_ms - steady_clock()).count);
-    if (result.problem == LeaseProblem::kNone)
-        return;
+    if (result.problem == LeaseProblem::kNone) return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
                          static_cast<long long>(held.id), result.error),
                   errdetail("It ends at %s.", second_text(held.end))));
@@ -143,8 +133,7 @@ static void acquire(const LeaseQuestion& asked) {
     if (outcome == LeaseOutcome::kUnusable)
         return record_problem(LeaseProblem::kUnusable, kNotLeased,
                               "the coordinator granted a lease that makes no sense");
-    if (declined.lease.id == 0)
-        return record_success(outcome, result.clock);
+    if (declined.lease.id == 0) return record_success(outcome, result.clock);
     release_lease(declined, steady_clock() + kReleaseTimeout);
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
@@ -189,8 +178,7 @@ static void renew_or_acquire() {
                                     "the state of its windows could not be read");
         const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
         again = renews && !renew(asked);
-        if (!renews)
-            acquire(asked);
+        if (!renews) acquire(asked);
     }
 }
 
@@ -231,14 +219,11 @@ static bool open_or_drop_next() {
         return true;
     }
     const Lease opened = lease_report().open;
-    if (opened.id == opened_id)
-        return false;
+    if (opened.id == opened_id) return false;
     opened_id = opened.id;
-    if (opened.id == 0)
-        return false;
+    if (opened.id == 0) return false;
     // Clears the reported problem, unless this server's clock is already past the lease's end.
-    if (wall_clock_second() < opened.end)
-        record(LeaseProblem::kNone, "");
+    if (wall_clock_second() < opened.end) record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.nodes.first),
                          static_cast<long long>(opened.nodes.first + shared_slots->slot_count - 1)),
@@ -280,8 +265,7 @@ void randflake_lease_main(Datum) {
             MemoryContextReset(per_action);
             request_at_ms = next_request_at_ms();
         }
-        if (open_or_drop_next())
-            request_at_ms = next_request_at_ms();
+        if (open_or_drop_next()) request_at_ms = next_request_at_ms();
         const SteadyMs now_ms = steady_clock();
         Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;

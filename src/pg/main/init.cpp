@@ -23,8 +23,7 @@ static shmem_request_hook_type previous_shmem_request;
 static shmem_startup_hook_type previous_shmem_startup;
 
 static void on_shmem_request() {
-    if (previous_shmem_request != nullptr)
-        previous_shmem_request();
+    if (previous_shmem_request != nullptr) previous_shmem_request();
     shared_memory_request();
 }
 
@@ -43,18 +42,15 @@ static void warn_of_old_minor_release() {
 }
 
 static void on_shmem_startup() {
-    if (previous_shmem_startup != nullptr)
-        previous_shmem_startup();
+    if (previous_shmem_startup != nullptr) previous_shmem_startup();
 
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    if (shared_memory_attach())
-        log_requirements();
+    if (shared_memory_attach()) log_requirements();
     LWLockRelease(AddinShmemInitLock);
 }
 
 void _PG_init(void) {
-    if (!process_shared_preload_libraries_in_progress)
-        return;
+    if (!process_shared_preload_libraries_in_progress) return;
     warn_of_old_minor_release();
     settings_define();
     secret_define_settings();

@@ -13,8 +13,7 @@ using namespace randflake;
 static void require_accepted(const ReloadPlan& plan, const Reload& reload, Second written_end) {
     const uint32 number = plan.secret + 1;
     switch (plan.error) {
-        case ReloadError::kNone:
-            return;
+        case ReloadError::kNone: return;
         case ReloadError::kNotGrown:
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -41,8 +40,7 @@ static void require_accepted(const ReloadPlan& plan, const Reload& reload, Secon
                  errhint("Let it begin later, on every server. Allow for the time that it takes "
                          "to reach them all.")));
             break;
-        case ReloadError::kRefused:
-            raise_error(secrets_refused_error(written_end));
+        case ReloadError::kRefused: raise_error(secrets_refused_error(written_end));
     }
 }
 

@@ -27,13 +27,9 @@ struct Row {
 };
 }  // namespace
 
-static Datum counter_datum(uint64 value) {
-    return Int64GetDatum(static_cast<int64>(value));
-}
+static Datum counter_datum(uint64 value) { return Int64GetDatum(static_cast<int64>(value)); }
 
-static Datum second_datum(Second second) {
-    return TimestampTzGetDatum(timestamp_of(second));
-}
+static Datum second_datum(Second second) { return TimestampTzGetDatum(timestamp_of(second)); }
 
 static Datum interval_datum(int64 milliseconds) {
     auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
@@ -58,8 +54,7 @@ static const char* current_fingerprint() {
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)
-            if (IS_HIGHBIT_SET(*at))
-                *at = '?';
+            if (IS_HIGHBIT_SET(*at)) *at = '?';
     return CStringGetTextDatum(text);
 }
 
@@ -123,8 +118,7 @@ SQL_FUNCTION(randflake_slots) {
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     const Window window = Window::FromWord(shared_slots->window.load());
-    if (window.closed())
-        return Datum{0};
+    if (window.closed()) return Datum{0};
     for (uint32 i = 0; i < shared_slots->slot_count; i++) {
         const Slot& slot = randflake_slot(i);
         const Fields fields = kRandflake.Unpack(slot.word.load());

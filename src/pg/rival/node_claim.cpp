@@ -38,8 +38,7 @@ static void fail(const char* text, const char* name) {
 
 void node_claim_open() {
 #ifdef F_OFD_SETLK
-    if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0)
-        return;
+    if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0) return;
     Assert(!IsUnderPostmaster && CurrentResourceOwner == nullptr);
     // Hashing needs a resource owner, which the postmaster lacks.
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake fingerprint");
@@ -49,8 +48,7 @@ void node_claim_open() {
     ResourceOwnerDelete(CurrentResourceOwner);
     CurrentResourceOwner = nullptr;
     const int fd = shm_open(name, O_RDWR | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
-    if (fd < 0)
-        return fail("Could not open shared memory object \"%s\": %s.", name);
+    if (fd < 0) return fail("Could not open shared memory object \"%s\": %s.", name);
     if (!is_own_file(fd)) {
         close(fd);
         return fail("Shared memory object \"%s\" is not a regular file of this server's user.",
@@ -93,8 +91,7 @@ const char* node_claim_rival() {
 void ServerEnvironment::ClaimNodes() {
 #ifdef F_OFD_SETLK
     struct flock lock = all_nodes(F_RDLCK);
-    if (claims < 0 || fcntl(claims, F_OFD_SETLK, &lock) != 0)
-        return;
+    if (claims < 0 || fcntl(claims, F_OFD_SETLK, &lock) != 0) return;
     if (const char* rival = node_claim_rival(); rival != nullptr)
         ereport(WARNING,
                 (errmsg("%s", kRivalRuns), errdetail("%s", rival), errhint("%s", kRivalRemedy)));

@@ -48,14 +48,12 @@ ErrorText rival_error() {
                  : shared_rivals->in_registry ? kInRegistry
                  : shared_rivals->leased      ? kLeased
                                               : nullptr;
-    if (detail == nullptr)
-        return {};
+    if (detail == nullptr) return {};
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
 void rival_register_worker() {
-    if (setting_node_id < 0 || (PrimaryConnInfo[0] == '\0' && setting_registry[0] == '\0'))
-        return;
+    if (setting_node_id < 0 || (PrimaryConnInfo[0] == '\0' && setting_registry[0] == '\0')) return;
     BackgroundWorker worker =
         background_worker("randflake_rival_main", "randflake rival worker", 10);
     RegisterBackgroundWorker(&worker);
@@ -169,12 +167,10 @@ void randflake_rival_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
         }
         LeaseResult upstream{};
-        if (PrimaryConnInfo[0] != '\0')
-            upstream = lease_client_upstream();
+        if (PrimaryConnInfo[0] != '\0') upstream = lease_client_upstream();
         const bool answered = PrimaryConnInfo[0] != '\0' && upstream.problem == LeaseProblem::kNone;
         record(&shared_rivals->is_upstream, answered && is_rival(upstream.values), kUpstream);
-        if (answered)
-            acknowledge_if_original_follows(upstream.values);
+        if (answered) acknowledge_if_original_follows(upstream.values);
         announce();
         MemoryContextReset(per_question);
         worker_sleep(kIntervalMs, wait_event("RandflakeRival"));

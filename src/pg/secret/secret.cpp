@@ -43,8 +43,7 @@ static SecretList secrets;
 
 static bool check_secret(char** new_value, void** extra, GucSource) {
     char* text = *new_value;
-    if (text[0] == '\0')
-        return true;
+    if (text[0] == '\0') return true;
 
     auto* parsed = static_cast<SettingSecret*>(setting_alloc(sizeof(SettingSecret)));
     char* mask = setting_strdup(kMask);
@@ -64,8 +63,7 @@ static bool check_secret(char** new_value, void** extra, GucSource) {
 }
 
 static void assign_secret(const char*, void* extra) {
-    if (extra != nullptr)
-        secret = *static_cast<SettingSecret*>(extra);
+    if (extra != nullptr) secret = *static_cast<SettingSecret*>(extra);
 }
 
 void secret_define_settings() {
@@ -87,9 +85,7 @@ static int malformed_hint() {
 
 // The caller wipes the text and closes the file before a call that may raise an error.
 
-static int file_detail() {
-    return errdetail("\"randflake.secret_file\" names it.");
-}
+static int file_detail() { return errdetail("\"randflake.secret_file\" names it."); }
 
 // The hint does not suggest a new secret, because that would not decode existing identifiers.
 static int file_hint() {
@@ -129,20 +125,16 @@ static ssize_t read_bytes(int fd, char* bytes, size_t size) {
     size_t length = 0;
     while (length < size) {
         const ssize_t got = read(fd, bytes + length, size - length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return got;
-        if (got == 0)
-            break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return got;
+        if (got == 0) break;
         length += static_cast<size_t>(got);
     }
     return static_cast<ssize_t>(length);
 }
 
 static void check_content(const SecretFileResult& result, bool too_long, int level) {
-    if (!too_long && result.error == SecretFileError::kNone)
-        return;
+    if (!too_long && result.error == SecretFileError::kNone) return;
     const char* why = SecretFileErrorText(result.error);
     const bool no_secret =
         result.error == SecretFileError::kEmpty || result.error == SecretFileError::kNotASecret;
@@ -176,8 +168,7 @@ static SecretList read_secret_file(const char* path, int level) {
     if (found && length >= 0 && !too_long)
         result = ParseSecretFile(text, static_cast<size_t>(length), &list);
     explicit_bzero(text, sizeof text);
-    if (result.error != SecretFileError::kNone)
-        explicit_bzero(&list, sizeof list);
+    if (result.error != SecretFileError::kNone) explicit_bzero(&list, sizeof list);
 
     if (!found || length < 0) {
         errno = error;
@@ -193,8 +184,7 @@ static SecretList read_secret_file(const char* path, int level) {
 
 void secret_load() {
     // Processes other than the postmaster get the secrets from shared memory.
-    if (IsUnderPostmaster)
-        return;
+    if (IsUnderPostmaster) return;
     Assert(process_shared_preload_libraries_in_progress);
     if (secret.state != SecretState::kUnset && setting_secret_file[0] != '\0')
         ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -312,17 +302,14 @@ void secret_add_shared(const SecretList& list) {
     to.count.store(list.count, std::memory_order_release);
 }
 
-static void secret_init() {
-    secret_add_shared(secrets);
-}
+static void secret_init() { secret_add_shared(secrets); }
 
 SharedSecrets* shared_secrets;
 const SharedPart secret_part = kSharedPart<SharedSecrets, shared_secrets, secret_init>;
 
 // A crash may have damaged shared memory. Each key must still match its schedule.
 static bool is_intact(const SharedSecrets& from, int count) {
-    if (count < secrets.count || count > kMaxGenerations)
-        return false;
+    if (count < secrets.count || count > kMaxGenerations) return false;
     for (int i = 0; i < count; i++) {
         const Generation& generation = from.generations[i];
         const KeySchedule schedule = ExpandKey(from.keys[i]);

@@ -21,8 +21,7 @@ void Environment::Wake() {
 }
 
 static bool done(const FileFailure& failure) {
-    if (failure.error != 0)
-        window_record_failure(failure);
+    if (failure.error != 0) window_record_failure(failure);
     return failure.error == 0;
 }
 
@@ -85,18 +84,15 @@ struct PostmasterEnvironment : ServerEnvironment {
     static void Unlock() = delete;
 
     static bool NoChildrenLeft() {
-        if (IsUnderPostmaster)
-            return false;
+        if (IsUnderPostmaster) return false;
         for (uint32 i = 0; i < ProcGlobal->allProcCount; i++) {
             const int pid = ProcGlobal->allProcs[i].procLatch.owner_pid;
-            if (pid != 0 && pid != MyProcPid && kill(pid, 0) == 0)
-                return false;
+            if (pid != 0 && pid != MyProcPid && kill(pid, 0) == 0) return false;
         }
         return true;
     }
     static bool Logged(const FileFailure& failure) {
-        if (failure.error != 0)
-            window_log_failure(failure);
+        if (failure.error != 0) window_log_failure(failure);
         return failure.error == 0;
     }
     static bool WriteState(const WindowState& state) { return Logged(window_file_write(state)); }
@@ -106,8 +102,7 @@ struct PostmasterEnvironment : ServerEnvironment {
     static void LockMarker() {
         Origin origin{GetSystemIdentifier(), 0, {}};
         server_lock_failure = window_file_make(&origin.identity);
-        if (server_lock_failure.error == 0)
-            server_lock_failure = run_marker_lock(origin);
+        if (server_lock_failure.error == 0) server_lock_failure = run_marker_lock(origin);
     }
 };
 static_assert(UnlockedEnvironment<PostmasterEnvironment>);

@@ -10,9 +10,7 @@
 
 using randflake::kRandflake53;
 
-bool is_preloaded() {
-    return shared_secrets != nullptr;
-}
+bool is_preloaded() { return shared_secrets != nullptr; }
 
 void require_preload() {
     if (!is_preloaded())
@@ -33,19 +31,15 @@ static constexpr ErrorText kNoNodeId = {
     "Set \"randflake.node_id\" to a node id that no other server uses, or set "
     "\"randflake.coordinator\", and restart the server."};
 
-bool has_node_id() {
-    return setting_node_id >= 0 || shared_server->memory.leased;
-}
+bool has_node_id() { return setting_node_id >= 0 || shared_server->memory.leased; }
 
 void require_secret() {
     require_preload();
-    if (secret_ring().count() == 0)
-        raise_error(kNoSecret);
+    if (secret_ring().count() == 0) raise_error(kNoSecret);
 }
 
 static void require_node_id() {
-    if (!has_node_id())
-        raise_error(kNoNodeId);
+    if (!has_node_id()) raise_error(kNoNodeId);
 }
 
 const ErrorText* missing_setting() {
@@ -83,8 +77,7 @@ static bool fit53(int64 first_node_id) {
 }
 
 void require_nodes53(int64 first_node_id) {
-    if (!fit53(first_node_id))
-        raise_error(nodes53_error(first_node_id));
+    if (!fit53(first_node_id)) raise_error(nodes53_error(first_node_id));
 }
 
 void require_generator53() {
@@ -128,8 +121,7 @@ void require_snowflake_nodes(int64 first_node_id) {
     Assert(first_node_id >= 0);
     const int64 last = first_node_id + shared_slots->slot_count - 1;
     const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
-    if (last <= limit)
-        return;
+    if (last <= limit) return;
     const char* others = layouts_that_hold(last);
     ereport(
         ERROR,
@@ -150,6 +142,5 @@ void require_snowflake_nodes(int64 first_node_id) {
 void require_snowflake() {
     require_preload();
     require_node_id();
-    if (!shared_server->memory.leased)
-        require_snowflake_nodes(setting_node_id);
+    if (!shared_server->memory.leased) require_snowflake_nodes(setting_node_id);
 }

@@ -24,15 +24,11 @@ struct SharedReport {
 
 static SharedReport* shared_report;
 
-static void init_report() {
-    shared_report->report.Init();
-}
+static void init_report() { shared_report->report.Init(); }
 
 const SharedPart window_report_part = kSharedPart<SharedReport, shared_report, init_report>;
 
-WindowReport window_report() {
-    return shared_report->report.Copy();
-}
+WindowReport window_report() { return shared_report->report.Copy(); }
 
 static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
     Assert(window_lock_held());
@@ -46,8 +42,7 @@ static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
 static bool due_to_log() {
     Assert(window_lock_held());
     const SteadyMs now = steady_clock();
-    if (now < shared_report->next_log_at_ms)
-        return false;
+    if (now < shared_report->next_log_at_ms) return false;
     shared_report->next_log_at_ms = now + kLogInterval;
     return true;
 }
@@ -69,8 +64,7 @@ void window_log_failure(const FileFailure& failure) {
 
 void window_record_failure(const FileFailure& failure) {
     publish({WindowProblem::kFileFailed, {}, 0}, failure);
-    if (due_to_log())
-        window_log_failure(failure);
+    if (due_to_log()) window_log_failure(failure);
 }
 
 ErrorText secrets_refused_error(Second written_end) {
@@ -85,8 +79,7 @@ ErrorText secrets_refused_error(Second written_end) {
 
 void ServerEnvironment::Report(const WindowTrouble& trouble) {
     publish(trouble, {});
-    if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
-        return;
+    if (trouble.problem != WindowProblem::kSecrets || !due_to_log()) return;
     const ErrorText error = secrets_refused_error(trouble.second);
     ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
                   errhint("%s", error.hint)));
@@ -137,8 +130,7 @@ static void log_copy(const StartPlan& plan, const char* message, const char* det
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
     switch (plan.finding) {
         case Finding::kOwn:
-        case Finding::kFirstUse:
-            break;
+        case Finding::kFirstUse: break;
         case Finding::kUnreadable:
             ereport(
                 WARNING,
@@ -208,8 +200,7 @@ void ServerEnvironment::LogStart(const StartPlan& plan, const WindowState& found
 }
 
 bool window_acknowledge_copy() {
-    if (!server.AcknowledgeCopy())
-        return false;
+    if (!server.AcknowledgeCopy()) return false;
     shared_report->report.Update([](WindowReport* report) {
         report->copy = false;
         report->copy_found_at = 0;
@@ -223,18 +214,15 @@ bool window_of_copy(TimestampTz* found_at, Origin* original) {
     original = original != nullptr ? original : &nowhere;
     *original = report.original;
     *found_at = report.copy_found_at;
-    if (report.started)
-        return report.copy;
+    if (report.started) return report.copy;
     WindowState found;
     StateError error;
     Origin own{GetSystemIdentifier(), 0, {}};
-    if (window_file_peek(&found, &error).error != 0 || error != StateError::kNone)
-        return false;
+    if (window_file_peek(&found, &error).error != 0 || error != StateError::kNone) return false;
     // Without an identity file, the directory counts as a copy. The next start makes a new file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = CopiedAt(found, own, Second{});
-    if (copied_at == Second{0} || !shares_node_ids(OriginalNodes(found, own)))
-        return false;
+    if (copied_at == Second{0} || !shares_node_ids(OriginalNodes(found, own))) return false;
     if (copied_at == found.copied_at)
         *found_at = timestamp_of(copied_at);
     else

@@ -35,8 +35,7 @@ static constexpr ErrorText kTwoSources = {
 // only after an operator has unset one of the two.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
-    if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
-        return;
+    if (IsUnderPostmaster || process_shared_preload_libraries_in_progress) return;
     const bool fails = has_node_id && coordinator[0] != '\0';
     if (fails && !warned)
         ereport(WARNING, (errcode(kTwoSources.sqlstate),
@@ -95,8 +94,7 @@ static void widen_skew(int value) {
 }
 
 static void assign_max_clock_skew(int new_value, void*) {
-    if (!IsUnderPostmaster && shared_skew != nullptr)
-        widen_skew(new_value);
+    if (!IsUnderPostmaster && shared_skew != nullptr) widen_skew(new_value);
 }
 
 SkewRange setting_skew_range() {
@@ -105,9 +103,7 @@ SkewRange setting_skew_range() {
     return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
 }
 
-static void skew_init() {
-    widen_skew(setting_max_clock_skew);
-}
+static void skew_init() { widen_skew(setting_max_clock_skew); }
 
 const SharedPart settings_part = kSharedPart<std::atomic<uint64>, shared_skew, skew_init>;
 
@@ -139,8 +135,7 @@ static const IntSetting int_settings[] = {
 // Rejects an invalid value. DefineCustomIntVariable would only warn, and use the default.
 static void require_valid(const IntSetting& setting) {
     const char* text = GetConfigOption(setting.name, true, false);
-    if (text == nullptr)
-        return;
+    if (text == nullptr) return;
     int value;
     const char* hint = nullptr;
     if (!parse_int(text, &value, setting.flags, &hint))

@@ -29,9 +29,7 @@ void settings_check();
 // postmaster.
 randflake::SkewRange setting_skew_range();
 
-static inline int static_node_count() {
-    return setting_node_count * (1 + setting_spare_ranges);
-}
+static inline int static_node_count() { return setting_node_count * (1 + setting_spare_ranges); }
 
 // Returns the error with which the next start will fail; null if none is known.
 const ErrorText* next_start_error();

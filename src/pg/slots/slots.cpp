@@ -20,11 +20,9 @@ static Size slots_size() {
 
 static void slots_attach(void* memory, bool made) {
     shared_slots = made ? new (memory) SharedSlots{} : static_cast<SharedSlots*>(memory);
-    if (!made)
-        return;
+    if (!made) return;
     shared_slots->slot_count = setting_node_count;
-    for (uint32 i = 0; i < count_slots(); i++)
-        new (&shared_slots->slots[i]) Slot{};
+    for (uint32 i = 0; i < count_slots(); i++) new (&shared_slots->slots[i]) Slot{};
     counters_reset();
 }
 
@@ -45,12 +43,10 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
-    if (likely(seen == reservation.now.count))
-        return;
+    if (likely(seen == reservation.now.count)) return;
     const bool stepped_back =
         reservation.now.count < static_cast<int64>(layout.Unpack(reservation.previous).timestamp);
-    if (reservation.now.count < seen && !stepped_back)
-        return;
+    if (reservation.now.count < seen && !stepped_back) return;
     if (latest.compare_exchange_strong(seen, reservation.now.count) && reservation.now.count < seen)
         shared_slots->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
@@ -108,9 +104,7 @@ static uint64 count_of(const Layout& layout, const Slot& slot) {
            reserved_in_tick(layout, slot.word.load(std::memory_order_relaxed), window);
 }
 
-uint64 count_of_slot(const Slot& slot) {
-    return count_of(kRandflake, slot);
-}
+uint64 count_of_slot(const Slot& slot) { return count_of(kRandflake, slot); }
 
 uint64 count_of_all_slots() {
     uint64 sum = 0;

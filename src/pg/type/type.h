@@ -17,8 +17,7 @@ void check_type_usage(Oid maker);
 
 // Raises an ERROR if the role lacks USAGE on the type. Call this before making a value.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
-    if (unlikely(GetUserId() != type_maker))
-        check_type_usage(fcinfo->flinfo->fn_oid);
+    if (unlikely(GetUserId() != type_maker)) check_type_usage(fcinfo->flinfo->fn_oid);
 }
 
 // Installs the check of column defaults. _PG_init calls this.
@@ -27,9 +26,7 @@ void type_default_init();
 // Raises an ERROR if `expression`, an output of nodeToString, turns nextval() into a randflake.
 void refuse_sequence(const char* expression, Oid type);
 
-static inline Datum datum_of_raw(uint64 raw) {
-    return Int64GetDatum(randflake::ToSigned(raw));
-}
+static inline Datum datum_of_raw(uint64 raw) { return Int64GetDatum(randflake::ToSigned(raw)); }
 
 static inline uint64 raw_of_datum(Datum value) {
     return randflake::ToUnsigned(DatumGetInt64(value));

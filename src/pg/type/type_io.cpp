@@ -15,9 +15,7 @@ using namespace randflake;
 // No assignment makes an identifier of a number that is nearer to 0.
 static constexpr int64 kLeastAssigned = int64{1} << 32;
 
-static const char* time_of(uint64 raw) {
-    return second_text(second_of_raw(raw));
-}
+static const char* time_of(uint64 raw) { return second_text(second_of_raw(raw)); }
 
 // A role stored an identifier invented for a future second, and then this second got a new secret.
 [[noreturn]] static void raise_skipped(uint64 raw) {
@@ -55,8 +53,7 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     const SecretRing ring = type_secrets();
     (void)check_type_value(fcinfo, ring, TypeUse::kOutput, raw);
     uint64 id;
-    if (!encrypt(ring, raw, &id))
-        raise_skipped(raw);
+    if (!encrypt(ring, raw, &id)) raise_skipped(raw);
     return id;
 }
 
@@ -146,23 +143,19 @@ SQL_FUNCTION(randflake_from_bigint) {
 // For a stored expression, there is no planner state (`root`).
 SQL_FUNCTION(randflake_cast_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
-    if (!IsA(request, SupportRequestSimplify))
-        return Datum{0};
+    if (!IsA(request, SupportRequestSimplify)) return Datum{0};
     const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
     const FuncExpr* call = simplify->fcall;
     const auto* argument = static_cast<Const*>(linitial(call->args));
-    if (!IsA(argument, Const))
-        refuse_sequence(nodeToString(argument), call->funcresulttype);
+    if (!IsA(argument, Const)) refuse_sequence(nodeToString(argument), call->funcresulttype);
     Datum values[] = {Datum{0}, Int32GetDatum(-1), BoolGetDatum(true)};
     Assert(list_length(call->args) <= static_cast<int>(lengthof(values)));
     for (int i = 0; i < list_length(call->args); i++) {
         const auto* constant = static_cast<Const*>(list_nth(call->args, i));
-        if (!IsA(constant, Const) || constant->constisnull)
-            return Datum{0};
+        if (!IsA(constant, Const) || constant->constisnull) return Datum{0};
         values[i] = constant->constvalue;
     }
-    if (simplify->root == nullptr || !may_execute(call->funcid))
-        return Datum{0};
+    if (simplify->root == nullptr || !may_execute(call->funcid)) return Datum{0};
     PG_RETURN_POINTER(makeConst(call->funcresulttype, -1, InvalidOid, sizeof(Datum),
                                 OidFunctionCall3(call->funcid, values[0], values[1], values[2]),
                                 false, true));
@@ -203,8 +196,7 @@ SQL_FUNCTION(randflake_next) {
             UseReserved([] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
                         [&raw, fcinfo](const Reservation& reservation, const SecretRing& ring) {
                             raw = reservation.first;
-                            if (is_skipped(ring, raw))
-                                return true;
+                            if (is_skipped(ring, raw)) return true;
                             (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);
                             return false;
                         });

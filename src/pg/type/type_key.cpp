@@ -74,8 +74,7 @@ static void on_relation_change(Datum, Oid relation) {
 
 static const SecretRecords& records_of(const SecretRing& ring) {
     static SecretRecords records;
-    if (static_cast<int>(records.count) < ring.count())
-        records = secret_records();
+    if (static_cast<int>(records.count) < ring.count()) records = secret_records();
     records.count = static_cast<uint32>(ring.count());
     return records;
 }
@@ -127,9 +126,7 @@ static bool is_own(const SecretRecords& records, const char* text, size_t length
     return row.found != 0;
 }
 
-static bool has_secret() {
-    return is_preloaded() && secret_ring().count() > 0;
-}
+static bool has_secret() { return is_preloaded() && secret_ring().count() > 0; }
 
 static const char* shown_entry(const char* text, size_t length) {
     SecretRecord record;
@@ -146,8 +143,7 @@ static const char* other_fingerprints(Oid table, const SecretRecords& records) {
         if (is_own(records, text, length) || (list != nullptr && strlen(list) >= kListedBytes))
             return;
         const char* shown = shown_entry(text, length);
-        if (list == nullptr || strstr(list, shown) == nullptr)
-            list = list_of(list, shown);
+        if (list == nullptr || strstr(list, shown) == nullptr) list = list_of(list, shown);
     });
     return list;
 }
@@ -193,14 +189,10 @@ static bool may_bind_first(Oid function) {
 }
 
 static const char* binding_obstacle(TypeUse use) {
-    if (use == TypeUse::kOutput)
-        return "Only values that are made or read in bind it.";
-    if (RecoveryInProgress())
-        return "A standby cannot bind it.";
-    if (XactReadOnly)
-        return "A read-only transaction cannot bind it.";
-    if (IsInParallelMode())
-        return "A parallel operation cannot bind it.";
+    if (use == TypeUse::kOutput) return "Only values that are made or read in bind it.";
+    if (RecoveryInProgress()) return "A standby cannot bind it.";
+    if (XactReadOnly) return "A read-only transaction cannot bind it.";
+    if (IsInParallelMode()) return "A parallel operation cannot bind it.";
     return psprintf("Role \"%s\" may not bind it.", GetUserNameFromId(GetUserId(), false));
 }
 
@@ -294,19 +286,16 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
     // randflake_key_check matters only if randflake_key has an entry besides the first secret's.
     const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
     KeyRows checks{};
-    if (further && !decoding)
-        checks = read_rows(find_table(kCheckTable, function), records);
+    if (further && !decoding) checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
         CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
     // Does not cache the result if a table changed during the scan.
-    if (changes != key_table_changes)
-        return binding;
+    if (changes != key_table_changes) return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
     if (!decoding) {
         const Second end = CertainEnd(binding, records);
         uint64 raw;
-        if (!kRandflake.Pack({kRandflake.FirstTick(end), 0, 0}, &raw))
-            raw = PG_UINT64_MAX;
+        if (!kRandflake.Pack({kRandflake.FirstTick(end), 0, 0}, &raw)) raw = PG_UINT64_MAX;
         type_certain_end = raw;
         type_certain_secrets = static_cast<int>(records.count);
     }
@@ -327,8 +316,7 @@ static void add_entries(Oid function, const SecretRecords& records, GenerationRa
         const char* entry = secret_entry_text(records.records[i]);
         add_row(key_table, entry);
         // A restored dump may have inserted the row.
-        if (!has_row(check_table, entry))
-            add_row(check_table, entry);
+        if (!has_row(check_table, entry)) add_row(check_table, entry);
     }
     CommandCounterIncrement();
 }
@@ -370,23 +358,16 @@ static bool report(BindingStep step, const TypeBinding& binding, const SecretRec
         case BindingStep::kLock:
             elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
         case BindingStep::kDiffers:
-            if (binding.difference == KeyDifference::kUnchecked)
-                raise_unchecked(function, records);
+            if (binding.difference == KeyDifference::kUnchecked) raise_unchecked(function, records);
             raise_other_secret(binding, records);
-        case BindingStep::kLacksSecret:
-            raise_secret_lacking();
-        case BindingStep::kUnbound:
-            raise_unbound(binding_obstacle(use), bind_hint());
-        case BindingStep::kFormer:
-            raise_former(function, records);
+        case BindingStep::kLacksSecret: raise_secret_lacking();
+        case BindingStep::kUnbound: raise_unbound(binding_obstacle(use), bind_hint());
+        case BindingStep::kFormer: raise_former(function, records);
         case BindingStep::kMissing:
-            if (!binding.any)
-                raise_unbound(binding_obstacle(use), bind_hint());
+            if (!binding.any) raise_unbound(binding_obstacle(use), bind_hint());
             raise_missing(records.records[generation], false);
-        case BindingStep::kParallel:
-            raise_missing(records.records[generation], true);
-        case BindingStep::kNotMade:
-            break;
+        case BindingStep::kParallel: raise_missing(records.records[generation], true);
+        case BindingStep::kNotMade: break;
     }
     return false;
 }
@@ -395,8 +376,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     Assert(ring.count() > 0);
     prepare(function);
     // pg_upgrade creates the tables without rows, and later adds the data files with their rows.
-    if (IsBinaryUpgrade)
-        return use != TypeUse::kNoValue;
+    if (IsBinaryUpgrade) return use != TypeUse::kNoValue;
     const SecretRecords& records = records_of(ring);
     const BoundValue value = BoundValueOf(ring, raw);
     TypePlace place = this_place();
@@ -411,8 +391,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
             reading ? read_binding(function, records, place.decoding) : known.binding;
         place.may_bind_first = !binding.any && may_bind_first(function);
         const BindingStep step = PlanBinding(binding, records, use, value, place);
-        if (step == BindingStep::kGo)
-            return use != TypeUse::kNoValue;
+        if (step == BindingStep::kGo) return use != TypeUse::kNoValue;
         if (!reading) {
             forget();
         } else if (step == BindingStep::kLock) {
@@ -502,8 +481,7 @@ SQL_FUNCTION(randflake_key_guard) {
     const Datum value = heap_getattr(trigger->tg_trigtuple, kEntryColumn,
                                      RelationGetDescr(trigger->tg_relation), &null);
     const char* entry = null ? "" : TextDatumGetCString(value);
-    if (has_row(table, entry))
-        return Datum{0};  // skips the row
+    if (has_row(table, entry)) return Datum{0};  // skips the row
     const Oid check_table = find_table(kCheckTable, function);
     if (table != check_table && has_secret() &&
         is_own(records_of(secret_ring()), entry, strlen(entry)) && !has_row(check_table, entry))

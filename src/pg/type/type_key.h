@@ -21,8 +21,7 @@ bool check_type(Oid function, const randflake::SecretRing& ring, randflake::Type
                 uint64 raw);
 
 static inline randflake::SecretRing type_secrets() {
-    if (unlikely(shared_secrets == nullptr || secret_ring().count() == 0))
-        require_secret();
+    if (unlikely(shared_secrets == nullptr || secret_ring().count() == 0)) require_secret();
     return secret_ring();
 }
 

@@ -48,8 +48,7 @@ static Node* as_bigint(Node* operand) {
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};
-    if (!is_less(c) && !is_greater(c))
-        return DEFAULT_INEQ_SEL;
+    if (!is_less(c) && !is_greater(c)) return DEFAULT_INEQ_SEL;
     return DatumGetFloat8(DirectFunctionCall4(
         kEstimators[c.strategy], PointerGetDatum(c.root), ObjectIdGetDatum(c.operator_oid),
         PointerGetDatum(list_make2(as_bigint(c.left), as_bigint(c.right))),
@@ -58,8 +57,7 @@ static double probability(const Comparison& c, int relation) {
 
 // If one operand is a column and the other contains no column, sets *column and returns the bound.
 static Bound bound_of(const Comparison& c, Var** column) {
-    if (!is_less(c) && !is_greater(c))
-        return Bound::kNone;
+    if (!is_less(c) && !is_greater(c)) return Bound::kNone;
     if (IsA(c.left, Var) && !contain_var_clause(c.right)) {
         *column = reinterpret_cast<Var*>(c.left);
         return is_less(c) ? Bound::kUpper : Bound::kLower;
@@ -82,15 +80,12 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
     ListCell* cell;
     foreach (cell, root->simple_rel_array[number]->baserestrictinfo) {
         auto* clause = reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause);
-        if (!is_opclause(clause))
-            continue;
+        if (!is_opclause(clause)) continue;
         const auto* expression = reinterpret_cast<OpExpr*>(clause);
-        if (list_length(expression->args) != 2)
-            continue;
+        if (list_length(expression->args) != 2) continue;
         const Comparison other = comparison(root, expression->opno, expression->args);
         Var* bounded;
-        if (bound_of(other, &bounded) != Bound::kUpper || !equal(bounded, column))
-            continue;
+        if (bound_of(other, &bounded) != Bound::kUpper || !equal(bounded, column)) continue;
         const double upper = probability(other, relation);
         result = result == 0 ? upper : Min(result, upper);
     }
@@ -100,11 +95,9 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
 // Returns P(lower <= x < upper) by the planner's rules for ranges.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
-    if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)
-        return DEFAULT_RANGE_INEQ_SEL;
+    if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL) return DEFAULT_RANGE_INEQ_SEL;
     const double range = lower + upper - 1 + null_fraction;
-    if (range > 0)
-        return range;
+    if (range > 0) return range;
     return range < -0.01 ? DEFAULT_RANGE_INEQ_SEL : kLittle;
 }
 
@@ -112,14 +105,12 @@ SQL_FUNCTION(randflake_rangesel) {
     auto* root = reinterpret_cast<PlannerInfo*>(PG_GETARG_POINTER(0));
     auto* operands = reinterpret_cast<List*>(PG_GETARG_POINTER(2));
     const int relation = PG_GETARG_INT32(3);
-    if (list_length(operands) != 2)
-        PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
+    if (list_length(operands) != 2) PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
 
     const Comparison compared = comparison(root, PG_GETARG_OID(1), operands);
     double result = probability(compared, relation);
     Var* column;
-    if (bound_of(compared, &column) != Bound::kLower)
-        PG_RETURN_FLOAT8(result);
+    if (bound_of(compared, &column) != Bound::kLower) PG_RETURN_FLOAT8(result);
     const double upper = probability_of_upper_bound(root, column, relation);
     if (upper > 0) {
         const double null_fraction = nulltestsel(root, IS_NULL, reinterpret_cast<Node*>(column),

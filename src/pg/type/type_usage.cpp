@@ -51,6 +51,5 @@ pg_noinline void check_type_usage(Oid maker) {
                      quote_identifier(role_name))));
     }
     // Remembers the role only if nothing changed during the check.
-    if (changes == changes_before)
-        type_maker = role;
+    if (changes == changes_before) type_maker = role;
 }

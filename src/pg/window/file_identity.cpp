@@ -24,12 +24,10 @@ static FileFailure not_regular(const char* path) {
 
 const char* file_failure_text(const FileFailure& failure) {
     Assert(failure.error != 0);
-    if (failure.error == kNotRegular)
-        return psprintf("\"%s\" is not a regular file", failure.path);
+    if (failure.error == kNotRegular) return psprintf("\"%s\" is not a regular file", failure.path);
     if (failure.error == kNotOwn)
         return psprintf("\"%s\" is not a file of the server's user", failure.path);
-    if (failure.error == kLocked)
-        return "another process holds it";
+    if (failure.error == kLocked) return "another process holds it";
     errno = failure.error;
     return psprintf("%m");
 }
@@ -52,11 +50,9 @@ static FileFailure open_failed(const char* action, const char* path) {
 
 FileFailure file_open(const char* path, int* fd) {
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (*fd < 0)
-        return open_failed("open", path);
+    if (*fd < 0) return open_failed("open", path);
     struct stat status;
-    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))
-        return FileFailure{};
+    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) return FileFailure{};
     close(*fd);
     return not_regular(path);
 }
@@ -77,8 +73,7 @@ FileFailure file_identity(const char* path, FileIdentity* identity) {
     if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW,
               STATX_TYPE | STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0)
         return file_failed("stat", path);
-    if (!S_ISREG(status.stx_mode))
-        return not_regular(path);
+    if (!S_ISREG(status.stx_mode)) return not_regular(path);
     const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
     const struct statx_timestamp time = has_birth ? status.stx_btime : status.stx_ctime;
     identity->inode = status.stx_ino;

@@ -61,12 +61,10 @@ void read_boot_id(uint64 boot[2]) {
     boot[0] = boot[1] = 0;
     char text[randflake::kBootIdText + 1];  // one more byte than valid texts
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
+    if (fd < 0) return;
     const ssize_t length = read(fd, text, sizeof text);
     close(fd);
-    if (length > 0)
-        randflake::ParseBootId(text, static_cast<size_t>(length), boot);
+    if (length > 0) randflake::ParseBootId(text, static_cast<size_t>(length), boot);
 }
 
 static uint64 read_number(int fd) {
@@ -77,8 +75,7 @@ static uint64 read_number(int fd) {
 
 uint64 run_marker_read(const Origin& origin) {
     const int fd = shm_open(marker_name(origin).object(), O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0)
-        return 0;
+    if (fd < 0) return 0;
     const uint64 number = read_number(fd);
     close(fd);
     return number;
@@ -87,8 +84,7 @@ uint64 run_marker_read(const Origin& origin) {
 // Opens the marker for writing, or makes it. Returns -1 and the failure in errno.
 static int open_marker(const MarkerName& name) {
     const int fd = shm_open(name.object(), O_RDWR | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
-    if (fd < 0 || is_marker(fd))
-        return fd;
+    if (fd < 0 || is_marker(fd)) return fd;
     close(fd);
     errno = kNotOwn;
     return -1;
@@ -101,13 +97,11 @@ FileFailure run_marker_write(const Origin& origin, uint64* number) {
     if (fd >= 0) {
         const bool written = pwrite(fd, number, sizeof *number, 0) == sizeof *number;
         close(fd);
-        if (written)
-            return FileFailure{};
+        if (written) return FileFailure{};
     }
     // This run can continue without a marker, but an earlier run's marker must not remain.
     *number = 0;
-    if (shm_unlink(name.object()) == 0 || run_marker_read(origin) == 0)
-        return FileFailure{};
+    if (shm_unlink(name.object()) == 0 || run_marker_read(origin) == 0) return FileFailure{};
     return file_failed("unlink", name.path);
 }
 
@@ -115,10 +109,8 @@ FileFailure run_marker_write(const Origin& origin, uint64* number) {
 // hold the lock for a moment.
 static bool lock(int fd) {
     for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
-        if (errno == EWOULDBLOCK && tries == 0)
-            errno = kLocked;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return false;
+        if (errno == EWOULDBLOCK && tries == 0) errno = kLocked;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
         pg_usleep(10000);
     }
     errno = kNotOwn;
@@ -127,14 +119,11 @@ static bool lock(int fd) {
 
 FileFailure run_marker_lock(const Origin& origin) {
     Assert(!IsUnderPostmaster);
-    if (held >= 0)
-        return FileFailure{};
+    if (held >= 0) return FileFailure{};
     const MarkerName name = marker_name(origin);
     int fd = open_marker(name);
-    if (fd < 0 && shm_unlink(name.object()) == 0)
-        fd = open_marker(name);
-    if (fd < 0)
-        return file_failed("open", name.path);
+    if (fd < 0 && shm_unlink(name.object()) == 0) fd = open_marker(name);
+    if (fd < 0) return file_failed("open", name.path);
     if (!lock(fd)) {
         const FileFailure failure = file_failed("lock", name.path);
         close(fd);
@@ -148,8 +137,7 @@ FileFailure run_marker_lock(const Origin& origin) {
 
 void run_marker_leave() {
     Assert(IsUnderPostmaster);
-    if (held >= 0)
-        close(held);
+    if (held >= 0) close(held);
     held = -1;
 }
 
@@ -164,8 +152,7 @@ uint64 held_marker_read(const Origin& origin) {
 FileFailure held_marker_write(const Origin& origin, uint64* number) {
     Assert(*number != 0);
     const bool holds = holds_marker(origin);
-    if (holds && pwrite(held, number, sizeof *number, 0) == sizeof *number)
-        return FileFailure{};
+    if (holds && pwrite(held, number, sizeof *number, 0) == sizeof *number) return FileFailure{};
     *number = 0;
     return !holds || ftruncate(held, 0) == 0 ? FileFailure{} : file_failed("write", held_name.path);
 }

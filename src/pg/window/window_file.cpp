@@ -23,11 +23,9 @@ static constexpr FileFailure kNoFailure{};
 
 static FileFailure sync_directory(const char* path) {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return file_failed("open", path);
+    if (fd < 0) return file_failed("open", path);
     FileFailure failure = kNoFailure;
-    if (pg_fsync(fd) != 0)
-        failure = file_failed("fsync", path);
+    if (pg_fsync(fd) != 0) failure = file_failed("fsync", path);
     close(fd);
     return failure;
 }
@@ -35,15 +33,13 @@ static FileFailure sync_directory(const char* path) {
 static FileFailure write_file(const char* path, const void* bytes, size_t length) {
     int fd;
     FileFailure failure = file_create(path, &fd);
-    if (failure.error != 0)
-        return failure;
+    if (failure.error != 0) return failure;
     errno = ENOSPC;  // the cause of a short write
     if (write(fd, bytes, length) != static_cast<ssize_t>(length))
         failure = file_failed("write", path);
     else if (pg_fsync(fd) != 0)
         failure = file_failed("fsync", path);
-    if (close(fd) != 0 && failure.error == 0)
-        failure = file_failed("close", path);
+    if (close(fd) != 0 && failure.error == 0) failure = file_failed("close", path);
     return failure;
 }
 
@@ -58,10 +54,8 @@ static FileFailure make_identity() {
     static constexpr char kText[] =
         "This file tells the data directory from its copies. Do not touch it.\n";
     FileFailure failure = make_directory();
-    if (failure.error == 0)
-        failure = write_file(kIdentityFile, kText, sizeof kText - 1);
-    if (failure.error == 0)
-        failure = sync_directory(kDirectory);
+    if (failure.error == 0) failure = write_file(kIdentityFile, kText, sizeof kText - 1);
+    if (failure.error == 0) failure = sync_directory(kDirectory);
     return failure;
 }
 
@@ -75,8 +69,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     *made = failure.error == ENOENT;
     if (*made) {
         failure = make_identity();
-        if (failure.error == 0)
-            failure = window_file_identity(identity);
+        if (failure.error == 0) failure = window_file_identity(identity);
     }
     return failure;
 }
@@ -85,14 +78,12 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 FileFailure window_file_make(FileIdentity* identity) {
     Assert(!IsUnderPostmaster);
     FileFailure failure = window_file_identity(identity);
-    if (failure.error != ENOENT)
-        return failure;
+    if (failure.error != ENOENT) return failure;
     struct stat status;
     failure = make_directory();
     if (failure.error == 0 && lstat(kWindowFile, &status) != 0)
         failure = window_file_write(WindowState{});
-    if (failure.error == 0)
-        failure = make_identity();
+    if (failure.error == 0) failure = make_identity();
     return failure.error == 0 ? window_file_identity(identity) : failure;
 }
 
@@ -103,8 +94,7 @@ FileFailure window_file_peek(WindowState* state, StateError* error) {
         *error = StateError::kMissing;
         return kNoFailure;
     }
-    if (failure.error != 0)
-        return failure;
+    if (failure.error != 0) return failure;
     uint8_t bytes[kWindowStateBytes + 1];  // one more byte than valid files
     const ssize_t length = read(fd, bytes, sizeof bytes);
     const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
@@ -119,8 +109,7 @@ FileFailure window_file_peek(WindowState* state, StateError* error) {
 FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
     bool identity_made;
     FileFailure failure = read_or_make_identity(identity, &identity_made);
-    if (failure.error == 0)
-        failure = window_file_peek(state, error);
+    if (failure.error == 0) failure = window_file_peek(state, error);
     struct stat status;
     if (failure.error == 0 && *error == StateError::kMissing && !identity_made &&
         lstat(kWindowFile, &status) != 0)
@@ -132,9 +121,7 @@ FileFailure window_file_write(const WindowState& state) {
     uint8_t bytes[kWindowStateBytes];
     EncodeWindowState(state, bytes);
     const FileFailure failure = write_file(kNewWindowFile, bytes, sizeof bytes);
-    if (failure.error != 0)
-        return failure;
-    if (rename(kNewWindowFile, kWindowFile) != 0)
-        return file_failed("rename", kNewWindowFile);
+    if (failure.error != 0) return failure;
+    if (rename(kNewWindowFile, kWindowFile) != 0) return file_failed("rename", kNewWindowFile);
     return sync_directory(kDirectory);
 }

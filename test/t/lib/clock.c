@@ -23,14 +23,13 @@ enum { kWords = 2 };
 static const int64_t kNanoseconds = 1000000000; /* of a second */
 
 /* NULL until the program has started. */
-static const int64_t *setting;
+static const int64_t* setting;
 
 __attribute__((constructor)) static void map_setting(void) {
-    const char *path = getenv("RANDFLAKE_CLOCK");
+    const char* path = getenv("RANDFLAKE_CLOCK");
     const int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    const void *words =
-        fd < 0 ? MAP_FAILED
-               : mmap(NULL, kWords * sizeof *setting, PROT_READ, MAP_SHARED, fd, 0);
+    const void* words =
+        fd < 0 ? MAP_FAILED : mmap(NULL, kWords * sizeof *setting, PROT_READ, MAP_SHARED, fd, 0);
     if (words == MAP_FAILED) {
         perror("the file named by RANDFLAKE_CLOCK");
         _exit(127);
@@ -49,7 +48,7 @@ static int64_t read_setting(void) {
     return first;
 }
 
-static int read_clock(clockid_t clock, struct timespec *now) {
+static int read_clock(clockid_t clock, struct timespec* now) {
     /* libc's function has this name too. */
     const int result = (int)syscall(SYS_clock_gettime, clock, now);
     if (result != 0 || setting == NULL ||
@@ -65,20 +64,17 @@ static int read_clock(clockid_t clock, struct timespec *now) {
     return 0;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    return read_clock(clock, now);
-}
+int clock_gettime(clockid_t clock, struct timespec* now) { return read_clock(clock, now); }
 
 /* Like libc's, from the coarse clock. */
-time_t time(time_t *result) {
+time_t time(time_t* result) {
     struct timespec now;
     read_clock(CLOCK_REALTIME_COARSE, &now);
-    if (result != NULL)
-        *result = now.tv_sec;
+    if (result != NULL) *result = now.tv_sec;
     return now.tv_sec;
 }
 
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+int gettimeofday(struct timeval* restrict now, void* restrict zone) {
     struct timespec precise;
     (void)zone;
     read_clock(CLOCK_REALTIME, &precise);

@@ -11,14 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int statx(int dir, const char *restrict path, int flags, unsigned mask, struct statx *restrict to) {
-    const char *original = getenv("RANDFLAKE_SNAPSHOT_OF");
+int statx(int dir, const char* restrict path, int flags, unsigned mask, struct statx* restrict to) {
+    const char* original = getenv("RANDFLAKE_SNAPSHOT_OF");
     struct statx there;
     const int result = (int)syscall(SYS_statx, dir, path, flags, mask, to);
-    if (result != 0 || original == NULL || strcmp(path, "randflake/identity") != 0)
-        return result;
-    if (syscall(SYS_statx, AT_FDCWD, original, flags, mask, &there) != 0)
-        abort();
+    if (result != 0 || original == NULL || strcmp(path, "randflake/identity") != 0) return result;
+    if (syscall(SYS_statx, AT_FDCWD, original, flags, mask, &there) != 0) abort();
     to->stx_ino = there.stx_ino;
     to->stx_btime = there.stx_btime;
     return 0;
