@@ -2,7 +2,6 @@
 # functions, and compares each answer. The simulation of leases runs the same model. Then the test
 # changes one rule of the functions at a time. The replay must find each change. Each checked
 # contract must be violated by at least one change. RANDFLAKE_ROUNDS lets all traces be replayed.
-
 use FindBin;
 use Randflake;
 
@@ -13,7 +12,7 @@ $node->start;
 
 # Replaces PostgreSQL's clock by one that always shows the middle of a second. Column defaults use
 # this clock too, because the extension is created afterwards.
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS $$ SELECT to_timestamp(current_setting('test.clock')::float8 + 0.4) $$;
@@ -53,15 +52,15 @@ GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, 
     TO holder1, holder2;
 SQL
 
-my $directory = PostgreSQL::Test::Utils::tempdir;
+my $directory = tempdir;
 my $unit = "$FindBin::Bin/../unit";
-PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
+system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
     "-I$unit", "-I$unit/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp", "$unit/../../src/core/secret/secret_records.cpp");
 my ($traces, $steps) = (150, 200);
-PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
+system_or_bail('sh', '-c',
     "{ $directory/lease_trace 1 $traces $steps && $directory/lease_trace orders; } >$directory/traces");
 
-$node->safe_psql('postgres', <<"SQL");
+$node->sql(<<"SQL");
 CREATE TABLE step (
     trace integer, step integer, identity text, clock bigint,
     operation text, committed boolean, arguments text[], answer bigint[], sqlstate text,
@@ -70,8 +69,8 @@ CREATE TABLE step (
 COPY step FROM '$directory/traces';
 VACUUM ANALYZE step;
 SQL
-is($node->safe_psql('postgres', 'SELECT count(*) FROM step WHERE trace < 1000'), $traces * $steps, 'traces');
-my @orders = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
+is($node->sql('SELECT count(*) FROM step WHERE trace < 1000'), $traces * $steps, 'traces');
+my @orders = split /\n/, $node->sql('SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
 is(scalar @orders, 13, 'orders of changes');
 
 # Every outcome must occur at least this often in the traces.
@@ -82,12 +81,12 @@ my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' =>
     'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
     'add_secret|00000' => 100, 'add_secret|55000' => 100, 'remove_secret|00000' => 20, 'remove_secret|55000' => 20,
     'mark|00000' => 400, 'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
-my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
+my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->sql(
     'SELECT operation, sqlstate, count(*) FROM step WHERE trace < 1000 GROUP BY 1, 2');
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
 is("@rare", '', 'of every operation and outcome, enough steps') or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
 
-$node->safe_psql('postgres', <<'SQL');
+$node->sql(<<'SQL');
 CREATE TABLE saved (
     place bigint, pool randflake_lease_pool[], holds randflake_lease_hold[], leases randflake_lease[],
     next_lease bigint, next_is_called boolean, takeover bigint, takeover_is_called boolean, roles randflake_lease_role[]
@@ -263,9 +262,7 @@ SQL
 }
 
 # --- changed rules -------------------------------------------------------------------------------
-
-sub change_function {
-    my ($function, $piece, $replacement) = @_;
+sub change_function($function, $piece, $replacement) {
     my $definition = $session->query_safe(
         "SELECT pg_get_functiondef('randflake_lease_$function'::@{[ $function =~ /\(/ ? 'regprocedure' : 'regproc' ]})");
     my $changed = $definition;
