@@ -3,8 +3,8 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites (default: all): calls, instructions, secrets, backends, inserts, keys, copy, coordinator,
-# managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few minutes.
+# Suites (default: all): calls, instructions, secrets, backends, inserts, keys, loads, copy,
+# coordinator, managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few minutes.
 #
 # The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
 # (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the
@@ -20,18 +20,18 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys copy coordinator managed uuidv7 shape"
+all_suites="calls instructions secrets backends inserts keys loads copy coordinator managed uuidv7 shape"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
-copy_rows=1000000 cold_rows=2000000 cold_megabytes=64 fleet=1000 grants=1000
+copy_rows=1000000 load_rows=5000000 cold_rows=2000000 cold_megabytes=64 fleet=1000 grants=1000
 suites='' quick='' publish=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
         quick=1 repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1 copy_repetitions=3
         seconds=1 traced_rows=20000 keys_rows=200000
-        copy_rows=200000 cold_rows=100000 cold_megabytes=2 fleet=200 grants=500
+        copy_rows=200000 load_rows=200000 cold_rows=100000 cold_megabytes=2 fleet=200 grants=500
         ;;
     --publish) publish=1 ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;

@@ -15,10 +15,6 @@ suite_keys() {
             done <<<"$keys"
         done
     done
-    while IFS='|' read -r label column options order; do
-        [[ $label =~ ^bigserial|^randflake ]] || continue
-        load_more "$label" "$column" "$options" "$order"
-    done <<<"$keys"
     sql -q -c 'DROP TABLE keys_rows'
 }
 
@@ -38,59 +34,34 @@ measure_key() {
     local label=$1 column=$2 order=$4
     local -x PGOPTIONS=$3
     make_keys
-    insert_keys "$rows" ''
+    insert_keys "$rows"
+    key_sample insert seconds "$elapsed"
+    key_sample WAL MB "$wal"
     key_sample 'index size' MB "$(value "SELECT round(pg_relation_size('keys_rows_pkey') / 1e6, 1)")"
     if has 'pgstatindex(text)'; then
         key_sample 'leaf density' % "$(value "SELECT avg_leaf_density FROM pgstatindex('keys_rows_pkey')")"
     fi
-    insert_keys $((rows / 25)) ' after a checkpoint'
+    insert_keys $((rows / 25))
+    key_sample 'WAL after a checkpoint' MB "$wal"
     if [ "$sessions" = 1 ]; then
         read_keys
     fi
 }
 
-# load_more LABEL COLUMN OPTIONS ORDER: loads a table five times and measures the index. Then loads
-# $cold_rows more rows into an index of 4 times shared_buffers, by one session.
-load_more() {
-    local label=$1 column=$2 order=$4 repetition=1 sessions=1 plural='' load
-    local -x PGOPTIONS=$3
-    make_keys
-    for load in 1 2 3 4 5; do
-        insert_keys $((rows / 5)) none
-    done
-    key_sample 'index size after five loads' MB \
-        "$(value "SELECT round(pg_relation_size('keys_rows_pkey') / 1e6, 1)")"
-    while [ "$(value "SELECT pg_relation_size('keys_rows_pkey') < 4e6 * $cold_megabytes")" = t ]; do
-        insert_keys "$cold_rows" none
-    done
-    stop_server
-    start_server "shared_buffers=${cold_megabytes}MB"
-    sql -q -o /dev/null -c 'SELECT pg_stat_reset()'
-    insert_keys "$cold_rows" none
-    sleep 1 # until the statistics are there
-    key_sample 'pages read per row' pages "$(value "SELECT round(idx_blks_read::numeric / $cold_rows, 3)
-        FROM pg_statio_user_indexes WHERE indexrelname = 'keys_rows_pkey'")"
-    stop_server
-    start_server
-}
-
-# insert_keys ROWS SUFFIX: after a checkpoint, all sessions together insert ROWS rows. Measures WAL.
-# With an empty SUFFIX it also measures time. With the suffix `none` it measures nothing.
+# insert_keys ROWS: after a checkpoint, all sessions together insert ROWS rows. Sets $elapsed and $wal.
 insert_keys() {
-    local count=$1 suffix=$2 before started session
+    local before started session
     sql -q -c CHECKPOINT
     before=$(value 'SELECT pg_current_wal_insert_lsn()')
     started=$EPOCHREALTIME
     for session in $(seq "$sessions"); do
         sql -q -c "INSERT INTO keys_rows (${order:+id, }payload)
             SELECT ${order:+randflake_generate() AS id, }n
-            FROM generate_series(1, $((count / sessions))) AS n $order" &
+            FROM generate_series(1, $(($1 / sessions))) AS n $order" &
     done
     wait
-    [ "$suffix" != none ] || return 0
-    [ "$suffix" ] || key_sample insert seconds "$(awk "BEGIN { print $EPOCHREALTIME - $started }")"
-    key_sample "WAL$suffix" MB \
-        "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
+    elapsed=$(awk "BEGIN { print $EPOCHREALTIME - $started }")
+    wal=$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")
 }
 
 # Measures single look-ups of random rows. If keys are in the order of inserts, also measures reads
