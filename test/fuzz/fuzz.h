@@ -22,8 +22,7 @@ class Input {
 public:
     Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}
 
-    template <typename Number>
-    Number Take() {
+    template <typename Number> Number Take() {
         Number value{};
         const size_t length = size_ < sizeof value ? size_ : sizeof value;
         if (length > 0) memcpy(&value, data_, length);

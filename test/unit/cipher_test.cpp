@@ -93,8 +93,7 @@ TEST(Feistel, Vectors) {
     EXPECT_EQ(seen, 42);
 }
 
-template <int LeftBits, int RightBits>
-void ExpectBijection() {
+template <int LeftBits, int RightBits> void ExpectBijection() {
     using Small = Feistel<LeftBits, RightBits>;
     std::mt19937_64 random(LeftBits * 64 + RightBits);
     for (int k = 0; k < 20; k++) {

@@ -18,8 +18,7 @@ void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0) std::this_thread::yield();
 }
 
-template <typename Work>
-Reservations RunThreads(Work&& work) {
+template <typename Work> Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; i++) threads.emplace_back([&, i] { work(i, &reservations[i]); });

@@ -56,16 +56,13 @@ struct Findings {
 };
 
 struct ShippedCore {
-    template <typename... Args>
-    static Reservation Reserve(Args&&... args) {
+    template <typename... Args> static Reservation Reserve(Args&&... args) {
         return randflake::Reserve(std::forward<Args>(args)...);
     }
-    template <typename... Args>
-    static bool ChangeWindow(Args&&... args) {
+    template <typename... Args> static bool ChangeWindow(Args&&... args) {
         return randflake::ChangeWindow(std::forward<Args>(args)...);
     }
-    template <typename... Args>
-    static Second SealWindow(Args&&... args) {
+    template <typename... Args> static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
     // Like Server::OpenRange, enters a range at the first second that the range's slots may use.
@@ -81,8 +78,7 @@ struct CellsFrom {
     int first;
 };
 
-template <typename Core = ShippedCore>
-class Explorer {
+template <typename Core = ShippedCore> class Explorer {
 public:
     explicit Explorer(const Scenario& scenario)
         : scenario_(scenario),
@@ -263,8 +259,7 @@ private:
         search_.Visit(next);
     }
 
-    template <typename Use>
-    void WithSets(Replay* replay, Use&& use) const {
+    template <typename Use> void WithSets(Replay* replay, Use&& use) const {
         const auto set = [&](int i) {
             return SlotSet{scenario_.layouts[i], CellsFrom{replay, i * scenario_.slots}};
         };

@@ -35,8 +35,7 @@ enum class Fault {
 };
 using enum Fault;
 
-template <Fault fault>
-struct BrokenReserve : ShippedCore {
+template <Fault fault> struct BrokenReserve : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
         for (;;) {
@@ -61,8 +60,7 @@ struct BrokenReserve : ShippedCore {
     }
 };
 
-template <Fault fault>
-struct BrokenChange : ShippedCore {
+template <Fault fault> struct BrokenChange : ShippedCore {
     static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
                              const auto&...) {
         window.store(fault == kOpenedFirst ? next.ToWord() : 0);

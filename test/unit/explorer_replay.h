@@ -54,15 +54,13 @@ public:
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
     // Runs `call` until it has done its next operation. Returns whether the call ended.
-    template <typename Call>
-    bool Step(Call&& call) {
+    template <typename Call> bool Step(Call&& call) {
         if (setjmp(before_) != 0) return false;
         call();
         return true;
     }
 
-    template <typename Call>
-    static Operation First(Call&& call) {
+    template <typename Call> static Operation First(Call&& call) {
         Trail nothing_seen;
         Replay replay(nullptr, &nothing_seen, 0);
         replay.performed_.kind = OperationKind::kReadClock;  // the call performs no other operation

@@ -6,8 +6,7 @@
 
 namespace randflake::explorer {
 
-template <typename State>
-class Search {
+template <typename State> class Search {
     static_assert(std::has_unique_object_representations_v<State>, "states are compared as bytes");
 
 public:

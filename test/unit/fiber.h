@@ -37,8 +37,7 @@ public:
     bool busy() const { return stack_->run != nullptr; }
 
     // Prepares a call, but does not run it. `*call` must live until the call ends.
-    template <typename Call>
-    void Start(Call* call) {
+    template <typename Call> void Start(Call* call) {
         stack_->call = call;
         stack_->run = [](void* started) { (*static_cast<Call*>(started))(); };
         stack_->begun = false;

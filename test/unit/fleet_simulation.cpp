@@ -241,8 +241,7 @@ private:
 
     struct Line {
         std::ostream* out;
-        template <typename Value>
-        const Line& operator<<(const Value& value) const {
+        template <typename Value> const Line& operator<<(const Value& value) const {
             if (out != nullptr) *out << value;
             return *this;
         }
@@ -455,16 +454,14 @@ private:
             ReloadSecrets(&random_.Pick(servers_));
     }
 
-    template <typename Act>
-    bool AllWould(Act&& act) const {
+    template <typename Act> bool AllWould(Act&& act) const {
         for (const Site& site : sites_) {
             Coordinator tried = site.cluster.coordinator();
             if (!act(tried, site.cluster)) return false;
         }
         return true;
     }
-    template <typename Act>
-    void DoEverywhere(Act&& act) {
+    template <typename Act> void DoEverywhere(Act&& act) {
         for (Site& site : sites_) {
             Manage(&site, [&](Coordinator& coordinator) {
                 return act(coordinator, site.cluster) ? std::optional<int64_t>(0) : std::nullopt;
@@ -575,8 +572,7 @@ private:
         return clocks_agree() ? FloorDivide(true_ms_ + WrongByMs(), 1000) : site.cluster.now();
     }
 
-    template <typename Predicate>
-    static bool All(const NodeRange& nodes, Predicate&& holds) {
+    template <typename Predicate> static bool All(const NodeRange& nodes, Predicate&& holds) {
         for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++)
             if (!holds(node)) return false;
         return true;
@@ -988,8 +984,7 @@ private:
         }
     }
 
-    template <typename Act>
-    int64_t Manage(Site* site, Act&& act) {
+    template <typename Act> int64_t Manage(Site* site, Act&& act) {
         std::optional<int64_t> result;
         site->cluster.Transact(true, [&](Coordinator& coordinator) {
             result = act(coordinator);

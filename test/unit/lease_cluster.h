@@ -25,10 +25,7 @@ public:
     size_t Index(size_t count) {
         return static_cast<size_t>(Between(0, static_cast<int64_t>(count) - 1));
     }
-    template <typename List>
-    auto& Pick(List& list) {
-        return list[Index(list.size())];
-    }
+    template <typename List> auto& Pick(List& list) { return list[Index(list.size())]; }
 
 private:
     uint64_t Next() {
@@ -72,8 +69,7 @@ public:
     void StopOrStart() { up_ = !up_; }
 
     // Runs act(coordinator), and rolls back if act returns false or if `commit` is false.
-    template <typename Act>
-    bool Transact(bool commit, Act&& act) {
+    template <typename Act> bool Transact(bool commit, Act&& act) {
         const State before = current_;
         const bool done = act(current_.coordinator);
         if (!done || !commit) {
@@ -117,8 +113,7 @@ public:
     }
 
     // Replaces the coordinator and all copies with the coordinator that `make(now)` returns.
-    template <typename Make>
-    void Replace(uint64_t identity, Make&& make) {
+    template <typename Make> void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();
         TakePlace();
         current_.coordinator = make(now());

@@ -44,8 +44,7 @@ struct History {
         Configure({});
     }
 
-    template <typename Call>
-    bool Do(Call&& call) {
+    template <typename Call> bool Do(Call&& call) {
         const Coordinator before = coordinator;
         const bool done = call();
         if (!done) coordinator.RollBackTo(before);

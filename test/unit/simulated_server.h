@@ -210,8 +210,7 @@ public:
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
     // Returns whether `right` holds for the secrets and, during a reload, for the new file.
-    template <typename Predicate>
-    bool AllSecrets(Predicate&& right) const {
+    template <typename Predicate> bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();
         return (decided || right(secrets_)) && (!reloads() || right(file_));
     }
@@ -322,8 +321,7 @@ public:
     const Layout& layout() const { return layout_; }
     ServerMemory<Holder>& memory() { return memory_; }
     Word& window() { return words_[kWindow]; }
-    template <typename Use>
-    void WithSlots(Use&& use) {
+    template <typename Use> void WithSlots(Use&& use) {
         use(SlotSet{numbers_, [this](uint32_t i) -> Word& { return words_[i]; }},
             SlotSet{narrow_, [this](uint32_t i) -> Word& { return narrow_words_[i]; }});
     }

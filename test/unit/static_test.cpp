@@ -12,8 +12,7 @@ struct UnlockedArchetype {
 
     ServerMemory<LeaseHolder>& memory() { return memory_; }
     std::atomic<uint64_t>& window() { return words_[0]; }
-    template <typename Use>
-    void WithSlots(Use&& use) {
+    template <typename Use> void WithSlots(Use&& use) {
         use(SlotSet{kRandflake, [this](uint32_t) -> std::atomic<uint64_t>& { return words_[1]; }});
     }
     Moment Present() { return {}; }

@@ -14,8 +14,7 @@
 
 namespace randflake {
 
-template <typename Unit>
-struct Duration {
+template <typename Unit> struct Duration {
     int64_t count;
 
     Duration() = default;  // cppcheck-suppress uninitMemberVar ; trivial, as plain numbers are
@@ -33,8 +32,7 @@ using Ms = Duration<struct MsUnit>;
 using Us = Duration<struct UsUnit>;
 using Ticks = Duration<struct TickUnit>;
 
-template <typename Kind, typename Length>
-struct Time {
+template <typename Kind, typename Length> struct Time {
     int64_t count;
 
     friend constexpr auto operator<=>(const Time&, const Time&) = default;

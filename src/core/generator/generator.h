@@ -247,13 +247,11 @@ bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWor
 }
 
 // `slot(i)` returns the atomic word of the layout's i-th slot, for i below layout.Slots().
-template <typename SlotAt>
-struct SlotSet {
+template <typename SlotAt> struct SlotSet {
     const Layout& layout;
     SlotAt slot;
 };
-template <typename SlotAt>
-SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
+template <typename SlotAt> SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Opens the window `next`. In every set, the slots get the node ids first_node, first_node + 1, ...
 // If a set's layout cannot hold the window and all node ids, the set's slots become empty. If no

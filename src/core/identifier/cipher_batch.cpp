@@ -15,23 +15,19 @@
 namespace randflake {
 namespace {
 
-template <typename Lane, int Bytes>
-struct Lanes {
+template <typename Lane, int Bytes> struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
 };
 
-template <int Bytes>
-using Words = typename Lanes<uint16_t, Bytes>::Type;
+template <int Bytes> using Words = typename Lanes<uint16_t, Bytes>::Type;
 
 // Holds Bytes / 2 blocks. Each vector contains one word of one branch (cipher.cpp), for all blocks.
-template <int Bytes>
-struct Blocks {
+template <int Bytes> struct Blocks {
     static constexpr int kCount = Bytes / 2;
     Words<Bytes> left_x, left_y, right_x, right_y;
 };
 
-template <int Bits, typename V>
-ALWAYS_INLINE void RotateLeft(V& v) {
+template <int Bits, typename V> ALWAYS_INLINE void RotateLeft(V& v) {
     v = v << Bits | v >> (16 - Bits);
 }
 
@@ -39,16 +35,14 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 // An AVX-512 VBMI2 instruction shifts a pair of words. If both words are the same, the instruction
 // rotates the word. Clang generates this instruction by itself. GCC does not generate this
 // instruction, and cannot inline the intrinsic into templates that lack the instruction's target.
-template <int Bits>
-ALWAYS_INLINE void RotateLeft(Words<64>& v) {
+template <int Bits> ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 #endif
 
 #ifdef __aarch64__
 // The second shift inserts its bits into the result of the first shift, which saves an OR.
-template <int Bits>
-ALWAYS_INLINE void RotateLeft(Words<16>& v) {
+template <int Bits> ALWAYS_INLINE void RotateLeft(Words<16>& v) {
     if constexpr (Bits == 8)
         v = reinterpret_cast<Words<16>>(vrev16q_u8(reinterpret_cast<uint8x16_t>(v)));
     else
@@ -69,15 +63,13 @@ ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
 }
 
 #ifdef __aarch64__
-template <>
-ALWAYS_INLINE void SwapHalves<uint64_t, 16>(Words<16>& low, Words<16>& high) {
+template <> ALWAYS_INLINE void SwapHalves<uint64_t, 16>(Words<16>& low, Words<16>& high) {
     const auto a = reinterpret_cast<uint32x4_t>(low), b = reinterpret_cast<uint32x4_t>(high);
     low = reinterpret_cast<Words<16>>(vtrn1q_u32(a, b));
     high = reinterpret_cast<Words<16>>(vtrn2q_u32(a, b));
 }
 
-template <>
-ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
+template <> ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
     const Words<16> a = low;
     low = vtrn1q_u16(a, high);
     high = vtrn2q_u16(a, high);
@@ -87,16 +79,14 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 // Converts four vectors of 64-bit numbers to one vector for each 16-bit word, or back. In each
 // 64-bit lane, transposes the 4 x 4 words of the four numbers. Words stay in their lane, so the
 // transposition needs no shuffles and works in either byte order.
-template <int Bytes>
-ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
+template <int Bytes> ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);
     SwapHalves<uint64_t, Bytes>(b.left_y, b.right_y);
     SwapHalves<uint32_t, Bytes>(b.left_x, b.left_y);
     SwapHalves<uint32_t, Bytes>(b.right_x, b.right_y);
 }
 
-template <int Bytes>
-ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
+template <int Bytes> ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.left_x);
     RotateLeft<8>(b.left_y);
     RotateLeft<8>(b.right_x);
@@ -104,8 +94,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
 }
 
 // Uses memcpy, because the arrays are aligned for uint64_t and not for vectors.
-template <int Bytes>
-ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
+template <int Bytes> ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
     __builtin_memcpy(&b.left_x, numbers, Bytes);
     __builtin_memcpy(&b.left_y, numbers + kPerVector, Bytes);
@@ -115,8 +104,7 @@ ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     SwapBytes(b);
 }
 
-template <int Bytes>
-ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
+template <int Bytes> ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
     SwapBytes(b);
     Transpose(b);
@@ -127,8 +115,7 @@ ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
 }
 
 // In each lane, adds `carry` to the lowest word of `base`. Returns `sum` and the new `carry`.
-template <typename V>
-ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
+template <typename V> ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
     sum = addend + carry;
     carry = reinterpret_cast<V>(sum < addend) & 1;
@@ -157,8 +144,7 @@ ALWAYS_INLINE void AddKey(V& x, V& y, const uint16_t* subkey) {
     y ^= subkey[1];
 }
 
-template <typename V>
-ALWAYS_INLINE void Round(V& x, V& y, const uint16_t* subkey) {
+template <typename V> ALWAYS_INLINE void Round(V& x, V& y, const uint16_t* subkey) {
     AddKey(x, y, subkey);
     RotateLeft<9>(x);
     x += y;
@@ -166,8 +152,7 @@ ALWAYS_INLINE void Round(V& x, V& y, const uint16_t* subkey) {
     y ^= x;
 }
 
-template <typename V>
-ALWAYS_INLINE void InverseRound(V& x, V& y, const uint16_t* subkey) {
+template <typename V> ALWAYS_INLINE void InverseRound(V& x, V& y, const uint16_t* subkey) {
     y ^= x;
     RotateLeft<14>(y);
     x -= y;
@@ -175,24 +160,21 @@ ALWAYS_INLINE void InverseRound(V& x, V& y, const uint16_t* subkey) {
     AddKey(x, y, subkey);
 }
 
-template <int Bytes>
-ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
+template <int Bytes> ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
     AddKey(b.left_x, b.left_y, whitening);
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
 // Applies the linear layer, like MixInto in cipher.cpp.
-template <int Bytes>
-ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
+template <int Bytes> ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
     RotateLeft<8>(t);
     b.right_x ^= b.left_x ^ t;
     b.right_y ^= b.left_y ^ t;
 }
 
-template <int Bytes>
-ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
+template <int Bytes> ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 

@@ -24,8 +24,7 @@ namespace randflake {
 inline constexpr int kFeistelRounds = 10;  // even
 
 // Tests use narrower halves to enumerate small domains.
-template <int LeftBits, int RightBits>
-struct Feistel {
+template <int LeftBits, int RightBits> struct Feistel {
     static_assert(LeftBits >= 1 && LeftBits <= 32 && RightBits >= 1 && RightBits <= 32);
     static constexpr uint64_t kLeftMask = (uint64_t{1} << LeftBits) - 1;
     static constexpr uint64_t kRightMask = (uint64_t{1} << RightBits) - 1;

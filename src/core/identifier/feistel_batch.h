@@ -11,30 +11,25 @@
 
 namespace randflake::feistel_batch {
 
-template <typename Lane, int Bytes>
-struct Lanes {
+template <typename Lane, int Bytes> struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
 };
-template <int Bytes>
-using Numbers = typename Lanes<uint64_t, Bytes>::Type;
+template <int Bytes> using Numbers = typename Lanes<uint64_t, Bytes>::Type;
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
-template <int Bits, typename V>
-ALWAYS_INLINE void RotateLeft(V& v) {
+template <int Bits, typename V> ALWAYS_INLINE void RotateLeft(V& v) {
     v = v << Bits | v >> (64 - Bits);
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
 // GCC does not generate this AVX-512 instruction by itself.
-template <int Bits>
-ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
+template <int Bits> ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 
 // Rotates each number by shuffling its parts, in one or two instructions instead of three.
-template <int Bits, int Bytes>
-ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
+template <int Bits, int Bytes> ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
     using Part = std::conditional_t<Bits == 32, uint32_t, uint16_t>;
     using Parts = typename Lanes<Part, Bytes>::Type;
     constexpr Part kPerNumber = 64 / Bits;
@@ -43,31 +38,15 @@ ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
         order[i] = i / kPerNumber * kPerNumber + (i + kPerNumber - 1) % kPerNumber;
     v = reinterpret_cast<Numbers<Bytes>>(__builtin_shuffle(reinterpret_cast<Parts>(v), order));
 }
-template <>
-ALWAYS_INLINE void RotateLeft<32>(Numbers<32>& v) {
-    Shuffle<32, 32>(v);
-}
-template <>
-ALWAYS_INLINE void RotateLeft<16>(Numbers<32>& v) {
-    Shuffle<16, 32>(v);
-}
-template <>
-ALWAYS_INLINE void RotateLeft<32>(Numbers<16>& v) {
-    Shuffle<32, 16>(v);
-}
-template <>
-ALWAYS_INLINE void RotateLeft<16>(Numbers<16>& v) {
-    Shuffle<16, 16>(v);
-}
+template <> ALWAYS_INLINE void RotateLeft<32>(Numbers<32>& v) { Shuffle<32, 32>(v); }
+template <> ALWAYS_INLINE void RotateLeft<16>(Numbers<32>& v) { Shuffle<16, 32>(v); }
+template <> ALWAYS_INLINE void RotateLeft<32>(Numbers<16>& v) { Shuffle<32, 16>(v); }
+template <> ALWAYS_INLINE void RotateLeft<16>(Numbers<16>& v) { Shuffle<16, 16>(v); }
 #endif
 
-template <int Bytes>
-struct State {
-    Numbers<Bytes> v0, v1, v2, v3;
-};
+template <int Bytes> struct State { Numbers<Bytes> v0, v1, v2, v3; };
 
-template <int Bytes>
-ALWAYS_INLINE void SipRound(State<Bytes>& s) {
+template <int Bytes> ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     s.v0 += s.v1;
     s.v2 += s.v3;
     RotateLeft<13>(s.v1);

@@ -43,8 +43,7 @@ inline constexpr int kMaxGenerations = 16;
 // Refers to generations in the caller's memory. The caller may append to them. Cipher::from is a
 // generation's first second, 0 for generation 0. It increases with each generation. Cipher::Encrypt
 // and Decrypt are inverse bijections of the layout's numbers. The ticks of the layout are seconds.
-template <typename Cipher>
-class Ring {
+template <typename Cipher> class Ring {
 public:
     constexpr Ring(const Cipher* generations, int count) noexcept
         : generations_(generations), count_(count) {

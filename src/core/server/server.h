@@ -121,8 +121,7 @@ struct PostmasterMemory {
 };
 
 // Defines the shared memory of a server, apart from slots and window. Its bytes are zero at first.
-template <typename Holder>
-struct ServerMemory {
+template <typename Holder> struct ServerMemory {
     // MakeMemory writes these fields. Processes read them without the lock.
     bool leased;
     NodeRanges ranges;  // if leased, only first.count is set: the number of node ids
@@ -247,8 +246,7 @@ concept Environment = UnlockedEnvironment<Env> &&
     env.ShowLeases(holder);
 };
 
-template <typename Env>
-class Server {
+template <typename Env> class Server {
     using Holder = HolderOf<Env>;
     using Memory = ServerMemory<Holder>;
     static_assert(std::is_trivially_copyable_v<Memory> && std::is_trivially_destructible_v<Memory>);
@@ -499,14 +497,8 @@ public:
     }
 
 private:
-    template <typename T>
-    static constexpr T Later(T a, T b) {
-        return a > b ? a : b;
-    }
-    template <typename T>
-    static constexpr T Earlier(T a, T b) {
-        return a < b ? a : b;
-    }
+    template <typename T> static constexpr T Later(T a, T b) { return a > b ? a : b; }
+    template <typename T> static constexpr T Earlier(T a, T b) { return a < b ? a : b; }
 
     decltype(auto) decide() { return static_cast<typename Env::Decisions>(env_); }
     Memory& memory() { return env_.memory(); }
@@ -917,8 +909,7 @@ private:
     // whether to keep them. The server then writes the leases. If the write fails, a change of the
     // window or a removal of a lease (`kStrikes`) has no effect. Other changes then stay in memory,
     // and no window relies on them before the next write. Returns false if there was no effect.
-    template <bool kStrikes = false, typename Act>
-    bool UpdateLeaseAndWindow(Act&& change) {
+    template <bool kStrikes = false, typename Act> bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();

@@ -80,8 +80,7 @@ private:
 };
 
 // Visits the fields between the version and the checksum in their order on disk.
-template <typename Visitor, typename State>
-void VisitFields(Visitor* visitor, State& state) {
+template <typename Visitor, typename State> void VisitFields(Visitor* visitor, State& state) {
     visitor->Half(state.end_count);
     visitor->Word(state.origin.system_identifier);
     visitor->Half(state.origin.timeline);

@@ -50,8 +50,7 @@ LWLock* shared_memory_lock();
 
 // A value in shared memory that has its own spinlock, which is a leaf: a process holds the spinlock
 // for a few instructions, takes no other lock meanwhile, and raises no error.
-template <typename T>
-struct Guarded {
+template <typename T> struct Guarded {
     slock_t mutex;
     T value;  // direct use only by the one process that writes a field
 
@@ -62,8 +61,7 @@ struct Guarded {
         SpinLockRelease(&mutex);
         return copy;
     }
-    template <typename Change>
-    void Update(Change&& change) {
+    template <typename Change> void Update(Change&& change) {
         SpinLockAcquire(&mutex);
         change(&value);
         SpinLockRelease(&mutex);

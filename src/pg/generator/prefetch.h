@@ -31,8 +31,7 @@
 // The factor by which the length of a batch grows within a second, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
-template <typename Family>
-class Prefetch {
+template <typename Family> class Prefetch {
 public:
     static inline uint64 Next() {
         if (likely(next < count && second == wall_clock_second())) return ids[next++];
@@ -146,8 +145,7 @@ private:
 };
 
 // Returns the whole set in a tuple store. The store copies each row, so the loop reuses one row.
-template <typename Family>
-static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
+template <typename Family> static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     Assert(result->setDesc->natts == 1);
@@ -166,8 +164,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
 
 // In FROM the executor stores all rows anyway, so filling the tuple store here saves a call per
 // row. In a select list the executor stores no rows, so each call returns one row.
-template <typename Family>
-static Datum generate_many(FunctionCallInfo fcinfo) {
+template <typename Family> static Datum generate_many(FunctionCallInfo fcinfo) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     const bool first_call = fcinfo->flinfo->fn_extra == nullptr;
     const int32 count = PG_GETARG_INT32(0);

@@ -52,8 +52,7 @@ static uint64 last_node_id() {
 // in a tick, so the cursor skips used-up slots for the rest of the tick. When all slots are used
 // up, further calls in this tick try only the last slot. With kLowest, a backend's numbers must
 // rise. So if the clock ticks during the scan, the call drops its number and scans again.
-template <typename Numbers>
-static Reservation try_slots(SlotChoice choice, uint32 wanted) {
+template <typename Numbers> static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         Tick tick;
         uint32 skip;  // how many slots from the chosen one on are used up in this tick
@@ -100,8 +99,7 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
 }
 
 // Tries the slots. If the window has moved, tries them again and returns only the second result.
-template <typename Numbers>
-static Reservation attempt(SlotChoice choice, uint32 wanted) {
+template <typename Numbers> static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
     if (window_moved(Numbers::layout(), reservation))
         reservation = try_slots<Numbers>(choice, wanted);
@@ -167,8 +165,7 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     }
 }
 
-template <typename Numbers>
-static Reservation reserve(SlotChoice choice, uint32 wanted) {
+template <typename Numbers> static Reservation reserve(SlotChoice choice, uint32 wanted) {
     const Reservation reservation = attempt<Numbers>(choice, wanted);
     if (likely(reservation.outcome == Outcome::kReserved)) return reservation;
     return wait_for_numbers<Numbers>(choice, wanted);
@@ -189,8 +186,7 @@ Reservation reserve_53(uint32 wanted) {
     return reserve<Numbers53>(SlotChoice::kOwn, wanted);
 }
 
-template <typename Numbers>
-static Reservation reserve_long(uint32* visited, uint32 wanted) {
+template <typename Numbers> static Reservation reserve_long(uint32* visited, uint32 wanted) {
     const uint32 slots = Numbers::layout().Slots(shared_slots->slot_count);
     Reservation reservation{};
     reservation.outcome = Outcome::kExhausted;

@@ -59,8 +59,7 @@ void load_leave(bool entered) {
     if (entered && --load.depth == 0) forget_statement();
 }
 
-template <typename Call>
-static void as_statement(Call&& call) {
+template <typename Call> static void as_statement(Call&& call) {
     if (!load_enter()) {
         call();
         return;

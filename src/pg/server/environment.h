@@ -37,10 +37,7 @@ struct ServerEnvironment {
     static const randflake::Layout& layout() { return randflake::kRandflake; }
     static randflake::ServerMemory<Holder>& memory() { return shared_server->memory; }
     static AtomicWord& window() { return shared_slots->window; }
-    template <typename Use>
-    static void WithSlots(Use&& use) {
-        with_slot_sets(use);
-    }
+    template <typename Use> static void WithSlots(Use&& use) { with_slot_sets(use); }
 
     static void Lock() {
         Assert(!window_lock_held() && MyProc != nullptr);

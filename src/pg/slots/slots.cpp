@@ -75,8 +75,7 @@ void count_53_reservation(Slot& slot, const Reservation& reservation) {
     count(kRandflake53, shared_slots->counters.latest_second, slot, reservation);
 }
 
-template <typename Use>
-static void for_all_slots(Use&& use) {
+template <typename Use> static void for_all_slots(Use&& use) {
     for (uint32 i = 0; i < shared_slots->slot_count; i++) {
         use(kRandflake, randflake_slot(i));
         use(snowflake_layout, snowflake_slot(i));

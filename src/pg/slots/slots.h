@@ -65,8 +65,7 @@ static inline Slot& randflake53_slot(uint32 i) {
 }
 
 // Calls `use` with the slots of all families, which share the window.
-template <typename Use>
-static inline auto with_slot_sets(Use&& use) {
+template <typename Use> static inline auto with_slot_sets(Use&& use) {
     return use(randflake::SlotSet{randflake::kRandflake,
                                   [](uint32_t i) -> AtomicWord& { return randflake_slot(i).word; }},
                randflake::SlotSet{snowflake_layout,

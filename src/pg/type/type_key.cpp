@@ -96,8 +96,7 @@ static const char* all_fingerprints_of(const SecretRecords& records) {
     return fingerprints_of(records, ~uint32{0});
 }
 
-template <typename Use>
-static void for_each_entry(Oid table, Use&& use) {
+template <typename Use> static void for_each_entry(Oid table, Use&& use) {
     for_each_row(table, [&use](HeapTuple row, TupleDesc columns) {
         bool null;
         const Datum value = heap_getattr(row, kEntryColumn, columns, &null);

@@ -18,8 +18,7 @@ Oid type_maker = InvalidOid;
 static uint64 changes;
 
 // This is a template, because PostgreSQL 19 changes the type of cache numbers.
-template <typename Cache>
-static void forget_maker(Datum, Cache, uint32) {
+template <typename Cache> static void forget_maker(Datum, Cache, uint32) {
     type_maker = InvalidOid;
     changes++;
 }
