@@ -52,9 +52,10 @@ sql() { user "$folder/usr/lib/postgresql/15/bin/psql" -h "$folder/d" -U boss -XA
 
 # unpack_later SUITE PACKAGE...: unpacks packages of a later Debian in `later`
 unpack_later() {
-    local apt=(apt-get -o Dir::Etc::sourcelist="$folder/sources" -o Dir::Etc::sourceparts=/dev/null
+    local mirror apt=(apt-get -o Dir::Etc::sourcelist="$folder/sources" -o Dir::Etc::sourceparts=/dev/null
         -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder/cache")
-    echo "deb http://deb.debian.org/debian $1 main" >sources
+    mirror=$(apt-get update --print-uris | sed -n "s|^'\(.*\)/dists/[^']*/InRelease'.*|\1|p" | sed -n 1p)
+    echo "deb $mirror $1 main" >sources
     mkdir -p lists/partial cache/archives/partial later/debs
     "${apt[@]}" update >/dev/null 2>&1
     (cd later/debs && "${apt[@]}" download "${@:2}" >/dev/null 2>&1)
