@@ -4,7 +4,8 @@
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
 # Suites (default: all): calls, instructions, secrets, backends, inserts, keys, loads, copy,
-# coordinator, managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few minutes.
+# coordinator, managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few
+# minutes.
 #
 # The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
 # (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the

@@ -48,7 +48,7 @@ measure_key() {
     fi
 }
 
-# insert_keys ROWS: after a checkpoint, all sessions together insert ROWS rows. Sets $elapsed and $wal.
+# insert_keys ROWS: after a checkpoint, all sessions insert ROWS rows. Sets elapsed and wal.
 insert_keys() {
     local before started session
     sql -q -c CHECKPOINT
