@@ -18,12 +18,14 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies, and names candidates that share the beginning of a word.
+# none_such KIND NAME CANDIDATE...: dies, and names candidates that share the beginning of a word, or
+# all if none does.
 none_such() {
-    local beginnings
+    local all similar beginnings
+    all=$(printf '%s\n' "${@:3}" | sort -u)
     beginnings=$(grep -oE '[A-Za-z0-9]+' <<<"$2" | cut -c -3 | paste -sd '|')
-    die "there is no $1 named \"$2\"; similar: $(printf '%s\n' "${@:3}" | sort -u |
-        grep -iE "${beginnings:-.}" | head -n 5 | paste -sd ';' | sed 's/;/; /g')"
+    similar=$(grep -iE "${beginnings:-.}" <<<"$all" | head -n 5)
+    die "there is no $1 named \"$2\"; there are: $(paste -sd ';' <<<"${similar:-$all}" | sed 's/;/; /g')"
 }
 
 as_root() {

@@ -224,7 +224,7 @@ archives() {
 
 asked=${1:-}
 if [[ ! $asked =~ ^(|all|release)$ ]]; then
-    mapfile -t stages < <(sed -nE 's/^[^#]*(stage|beside|long|last|\$with_clang) "([^"]*)".*/\2/p' scripts/test.sh)
+    mapfile -t stages < <(sed -nE 's/^[^#]*(stage|beside|long|last|\$with_clang) "([^"$]*)".*/\2/p' scripts/test.sh)
     [[ $(printf '%s\n' "${stages[@]}") = *"$asked"* ]] || none_such stage "$asked" "${stages[@]}"
 fi
 headline "randflake: ${asked:-what every change must pass}"

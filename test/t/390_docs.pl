@@ -77,6 +77,8 @@ sub check_names($file, $text) {
     # A page may name a test by its number alone, as in test/t/390.
     push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !-e dirname($file) . "/$_" && !(m{^test/t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
+    push @unknown, grep { my $name = $_; !grep { -e "$_/$name" } glob 'src/*/* test/* managed' }
+      $text =~ /`(\w+\.(?:h|cpp|sh))`/g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
 
