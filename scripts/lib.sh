@@ -18,8 +18,8 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies, and names candidates that share the beginning of a word, or
-# all if none does.
+# none_such KIND NAME CANDIDATE...: dies, and names candidates that share the beginning of a word,
+# or all candidates.
 none_such() {
     local all similar beginnings
     all=$(printf '%s\n' "${@:3}" | sort -u)
