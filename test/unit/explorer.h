@@ -335,9 +335,9 @@ private:
                 layout.epoch + static_cast<int64_t>(fields.timestamp) * layout.unit;
             if (fields.node_id != span.node_id || begins < instant(span.start) ||
                 begins + layout.unit > instant(span.end))
-                Fail("number " + NumberText(layout, raw) + " is outside the window", next);
+                Fail("number " + FieldsText(fields) + " is outside the window", next);
             if (Remembered(call.target, raw) == next.remembered)
-                Fail("number " + NumberText(layout, raw) + " is reserved twice", next);
+                Fail("number " + FieldsText(fields) + " is reserved twice", next);
             findings_.reserved[call.target / scenario_.slots] |= uint64_t{1} << raw;
         }
     }

@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include "core/generator/generator.h"
 #include "explorer_replay.h"
+#include "printers.h"
 
 namespace randflake::explorer {
 
@@ -52,13 +52,6 @@ inline Call NewCall(Function function, int target = 0, int amount = 0) {
     return call;
 }
 
-inline std::string NumberText(const Layout& layout, uint64_t raw) {
-    const Fields fields = layout.Unpack(raw);
-    std::ostringstream out;
-    out << fields.timestamp << '/' << fields.node_id << '/' << fields.sequence;
-    return out.str();
-}
-
 inline std::string CallText(const Call& call, const char* target, const char* amount) {
     std::ostringstream out;
     out << target << int{call.target} << amount << int{call.amount} << " saw" << std::hex;
@@ -72,7 +65,7 @@ inline std::string StateText(const std::vector<Layout>& layout_of, const State& 
     std::ostringstream out;
     out << "  window [" << window.start.count << ", " << window.end.count << ") words";
     for (size_t i = 0; i < layout_of.size(); i++)
-        out << ' ' << NumberText(layout_of[i], Widen(state.cells[i]));
+        out << ' ' << FieldsText(layout_of[i].Unpack(Widen(state.cells[i])));
     for (const Call& call : state.backends)
         if (call.function != Function::kNone)
             out << "; reserve" << CallText(call, " in cell ", " wanting ");

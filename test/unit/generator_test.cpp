@@ -11,9 +11,7 @@ constexpr uint64_t kEnd = (1u << 30) - 1;
 constexpr Window kWindow{100, 200};
 
 uint64_t Word(uint64_t timestamp, uint64_t node_id, uint64_t sequence) {
-    uint64_t word = 0;
-    EXPECT_TRUE(kRandflake.Pack({timestamp, node_id, sequence}, &word));
-    return word;
+    return Packed(kRandflake, {timestamp, node_id, sequence});
 }
 
 Reservation Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t wanted = 1) {
@@ -87,7 +85,7 @@ TEST(NextReservation, Reserves) {
     };
     for (const auto& c : cases) {
         SCOPED_TRACE(c.what);
-        const uint64_t word = Word(c.before.timestamp, c.before.node_id, c.before.sequence);
+        const uint64_t word = Packed(kRandflake, c.before);
         const Reservation reservation = Next(word, c.now, c.window, c.wanted);
         ExpectReserved(reservation, c.first, c.count);
         EXPECT_EQ(reservation.previous, word);
@@ -152,19 +150,33 @@ TEST(LongRun, LeavesAQuarterOfEachSecond) {
                    {121, 7, 0}, 1);
 }
 
+// Twitter's layout counts milliseconds. Its epoch is not at the start of a second.
+constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
+constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
+constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
+
 struct Server {
-    std::array<AtomicWord, 3> slots{};
+    std::array<AtomicWord, 3> randflake{}, snowflake{};
     AtomicWord window{0};
 
-    AtomicWord& operator()(uint32_t i) { return slots[i]; }
-    uint32_t count() const { return static_cast<uint32_t>(slots.size()); }
-
-    bool Change(uint64_t first_node, Window next) {
-        return ChangeWindow(count(), first_node, window, next, SlotSet{kRandflake, *this});
+    auto Sets(auto&& use) {
+        return use(SlotSet{kRandflake, [this](uint32_t i) -> AtomicWord& { return randflake[i]; }},
+                   SlotSet{kTwitter, [this](uint32_t i) -> AtomicWord& { return snowflake[i]; }});
     }
-    Second Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
+    bool Change(uint64_t first_node, Window next) {
+        return Sets([&](const auto&... sets) {
+            return ChangeWindow(3, first_node, window, next, sets...);
+        });
+    }
+    Second Seal() {
+        return Sets([&](const auto&... sets) { return SealWindow(3, window, sets...); });
+    }
     auto Take(uint32_t slot, int64_t now) {
-        return Reserve(kRandflake, slots[slot], window, 1, [now] { return Tick{now}; });
+        return Reserve(kRandflake, randflake[slot], window, 1, [now] { return Tick{now}; });
+    }
+    auto TakeSnowflake(uint32_t slot, uint64_t tick) {
+        return Reserve(kTwitter, snowflake[slot], window, 1,
+                       [tick] { return Tick{static_cast<int64_t>(tick)}; });
     }
     bool closed() const { return Window::FromWord(window.load()).closed(); }
 };
@@ -202,11 +214,6 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
-// Twitter's layout counts milliseconds. Its epoch is not at the start of a second.
-constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
-constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
-constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
-
 TEST(NearsEnd, InTheLastSecondOfTheWindow) {
     EXPECT_FALSE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 198)));
     EXPECT_TRUE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 199)));
@@ -224,31 +231,8 @@ TEST(ClockIsBehind, ByMoreThanIsTolerated) {
     EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97, {100, 100}), 2000));
 }
 
-struct TwoFamilies {
-    std::array<AtomicWord, 3> randflake{}, snowflake{};
-    AtomicWord window{0};
-    Layout layout = kTwitter;
-
-    auto Sets(auto&& use) {
-        return use(SlotSet{kRandflake, [this](uint32_t i) -> AtomicWord& { return randflake[i]; }},
-                   SlotSet{layout, [this](uint32_t i) -> AtomicWord& { return snowflake[i]; }});
-    }
-    bool Change(uint64_t first_node, Window next) {
-        return Sets([&](const auto&... sets) {
-            return ChangeWindow(3, first_node, window, next, sets...);
-        });
-    }
-    Second Seal() {
-        return Sets([&](const auto&... sets) { return SealWindow(3, window, sets...); });
-    }
-    auto Take(uint32_t slot, uint64_t tick) {
-        return Reserve(layout, snowflake[slot], window, 1,
-                       [tick] { return Tick{static_cast<int64_t>(tick)}; });
-    }
-};
-
 TEST(TwoLayouts, ChangeTogether) {
-    TwoFamilies server;
+    Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(99, 40 + i, kMax));
@@ -260,7 +244,7 @@ TEST(TwoLayouts, ChangeTogether) {
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMax));
         EXPECT_EQ(server.snowflake[i].load(), kEmptySlot);
-        EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
+        EXPECT_EQ(server.TakeSnowflake(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
@@ -294,9 +278,9 @@ TEST(TwoLayouts, SlotsOfANarrowLayout) {
 }
 
 TEST(TwoLayouts, SealTogether) {
-    TwoFamilies server;
+    Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
-    EXPECT_EQ(server.Take(1, kWindowStart + 12000).outcome, Outcome::kReserved);
+    EXPECT_EQ(server.TakeSnowflake(1, kWindowStart + 12000).outcome, Outcome::kReserved);
     EXPECT_EQ(server.Seal(), 112);
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), kEmptySlot);

@@ -4,14 +4,6 @@
 namespace randflake {
 namespace {
 
-constexpr uint64_t kUntouched = 0x0123456789abcdef;
-
-uint64_t Packed(const Layout& layout, const Fields& fields) {
-    uint64_t raw = kUntouched;
-    EXPECT_TRUE(layout.Pack(fields, &raw)) << testing::PrintToString(fields);
-    return raw;
-}
-
 std::vector<uint64_t> Edges(uint64_t max) { return {0, 1, max / 2, max / 2 + 1, max - 1, max}; }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
@@ -21,6 +13,7 @@ TEST(Layout, PackRefusesWhatDoesNotFit) {
         for (const Fields& fields : {Fields{beyond(kRandflake.max_timestamp()), 0, 0},
                                      Fields{0, beyond(kRandflake.max_node_id()), 0},
                                      Fields{0, 0, beyond(kRandflake.max_sequence())}}) {
+            constexpr uint64_t kUntouched = 0x0123456789abcdef;
             uint64_t raw = kUntouched;
             EXPECT_FALSE(kRandflake.Fits(fields)) << testing::PrintToString(fields);
             EXPECT_FALSE(kRandflake.Pack(fields, &raw)) << testing::PrintToString(fields);
@@ -180,16 +173,11 @@ TEST(LayoutText, EveryOrder) {
         EXPECT_EQ(layout.time_first(), a == 0);
         const Fields last{layout.max_timestamp(), layout.max_node_id(), layout.max_sequence()};
         for (const Fields& edge : {last, Fields{last.timestamp, 0, 0}, Fields{0, last.node_id, 0},
-                                   Fields{0, 0, last.sequence}, Fields{1, 1, 1}}) {
-            uint64_t raw = 0;
-            ASSERT_TRUE(layout.Pack(edge, &raw));
-            EXPECT_EQ(layout.FieldsOfId(layout.ToId(raw)), edge) << text;
-        }
-        uint64_t raw = 0;
-        ASSERT_TRUE(layout.Pack({5, 6, 7}, &raw));
+                                   Fields{0, 0, last.sequence}, Fields{1, 1, 1}})
+            EXPECT_EQ(layout.FieldsOfId(layout.ToId(Packed(layout, edge))), edge) << text;
+        const uint64_t raw = Packed(layout, {5, 6, 7});
         EXPECT_EQ(layout.ToId(raw + 1) - layout.ToId(raw), uint64_t{1} << layout.sequence_shift);
-        ASSERT_TRUE(layout.Pack(last, &raw));
-        EXPECT_EQ(layout.ToId(raw), (uint64_t{1} << layout.bits()) - 1);
+        EXPECT_EQ(layout.ToId(Packed(layout, last)), (uint64_t{1} << layout.bits()) - 1);
     }
 }
 

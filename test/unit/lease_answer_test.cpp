@@ -21,28 +21,14 @@ std::vector<AnswerField> Fields(const char* id, const char* node, const char* la
 }
 
 AnswerPart Row(const std::vector<AnswerField>& fields) {
-    AnswerPart part{};
-    part.kind = Kind::kRow;
-    part.field_count = static_cast<int>(fields.size());
-    part.fields = fields.data();
-    return part;
+    return {Kind::kRow, static_cast<int>(fields.size()), fields.data(), {}, {}, {}, {}};
 }
 
-AnswerPart Of(Kind kind) {
-    AnswerPart part{};
-    part.kind = kind;
-    return part;
-}
+AnswerPart Of(Kind kind) { return {kind, 0, {}, {}, {}, {}, {}}; }
 
 AnswerPart Error(const char* sqlstate, const char* column = nullptr,
                  const char* constraint = nullptr, const char* message = "because") {
-    AnswerPart part{};
-    part.kind = Kind::kError;
-    part.message = message;
-    part.sqlstate = sqlstate;
-    part.column = column;
-    part.constraint = constraint;
-    return part;
+    return {Kind::kError, 0, {}, message, sqlstate, constraint, column};
 }
 
 LeaseAnswer Judge(const AnswerShape& shape, const std::vector<AnswerPart>& parts,

@@ -27,12 +27,6 @@ void ExpectRefused(const std::string& text, SecretFileError error, int line) {
     EXPECT_EQ(result.line, line) << text;
 }
 
-Key KeyOf(const std::string& digits) {
-    Key key{};
-    EXPECT_TRUE(ParseKey(digits.data(), digits.size(), &key));
-    return key;
-}
-
 TEST(SecretFile, OneSecret) {
     for (const char* const end : {"", "\n", "\r\n", " \t\n\n", "\n# a comment\n", "\n   \n"}) {
         const SecretList list = Good(kFirst + end);

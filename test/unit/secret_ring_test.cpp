@@ -3,6 +3,7 @@
 
 #include "core/secret/secret_ring.h"
 #include "printers.h"
+#include "toy_ring.h"
 #include "vector_paths.h"
 
 namespace randflake {
@@ -16,47 +17,28 @@ constexpr Layout kSmall{.epoch = kWindowEpochMs,
 constexpr uint64_t kNumbers = uint64_t{1} << kSmall.bits();
 constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
 
-// A ring works with any bijection, so this cipher is a shuffled table.
-struct SmallCipher {
-    Second from;
-    std::vector<uint64_t> id_of, raw_of;
+using simulation::ToyCipher;
+using simulation::ToyRing;
 
-    SmallCipher(uint32_t first_second, std::mt19937_64& random)
-        : from{first_second}, id_of(kNumbers), raw_of(kNumbers) {
-        std::iota(id_of.begin(), id_of.end(), 0);
-        std::shuffle(id_of.begin(), id_of.end(), random);
-        for (uint64_t raw = 0; raw < kNumbers; raw++) raw_of[id_of[raw]] = raw;
-    }
-
-    uint64_t Encrypt(uint64_t raw) const noexcept { return id_of[raw]; }
-    uint64_t Decrypt(uint64_t id) const noexcept { return raw_of[id]; }
-};
-
-using Small = std::vector<SmallCipher>;
-
-Small SmallRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
-    Small generations;
-    for (const uint32_t second : from) generations.emplace_back(second, random);
-    return generations;
+ToyRing SmallRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
+    SecretRecords secrets{};
+    for (const uint32_t second : from) secrets.records[secrets.count++] = {random(), {second}};
+    return {kSmall, secrets};
 }
 
-Ring<SmallCipher> RingOf(const Small& generations, int count = 0) {
-    return {generations.data(), count != 0 ? count : static_cast<int>(generations.size())};
-}
-
-std::optional<uint64_t> Encrypt(const Ring<SmallCipher>& ring, uint64_t raw) {
+std::optional<uint64_t> Encrypt(const Ring<ToyCipher>& ring, uint64_t raw) {
     uint64_t id;
     return ring.Encrypt(kSmall, raw, &id) ? std::optional(id) : std::nullopt;
 }
 
-std::optional<uint64_t> Decrypt(const Ring<SmallCipher>& ring, uint64_t id) {
+std::optional<uint64_t> Decrypt(const Ring<ToyCipher>& ring, uint64_t id) {
     uint64_t raw;
     return ring.Decrypt(kSmall, id, &raw) ? std::optional(raw) : std::nullopt;
 }
 
 // Checks every number of a ring. Returns the first problem, or an empty text.
-std::string ProblemOf(const Small& generations) {
-    const Ring<SmallCipher> ring = RingOf(generations);
+std::string ProblemOf(const ToyRing& generations) {
+    const Ring<ToyCipher> ring = generations.All();
     std::map<uint64_t, uint64_t> made;  // identifier -> number
     for (uint64_t raw = 0; raw < kNumbers; raw++) {
         const std::optional<uint64_t> id = Encrypt(ring, raw);
@@ -68,11 +50,11 @@ std::string ProblemOf(const Small& generations) {
         if (!made.contains(id) && Decrypt(ring, id)) return "an identifier that none made decodes";
     // Without its last generations, the ring still gives the same identifiers to all numbers from
     // before them, and to the lowest number of every second.
-    for (size_t count = 1; count < generations.size(); count++) {
-        const Ring<SmallCipher> fewer = RingOf(generations, static_cast<int>(count));
+    for (int count = 1; count < ring.count(); count++) {
+        const Ring<ToyCipher> fewer = generations.First(count);
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
             const Fields fields = kSmall.Unpack(raw);
-            if (fields.timestamp >= generations[count].from &&
+            if (fields.timestamp >= ring[count].from &&
                 (fields.node_id != 0 || fields.sequence != 0))
                 continue;
             const std::optional<uint64_t> id = Encrypt(fewer, raw);
@@ -106,12 +88,12 @@ TEST(SecretRing, ShareThatIsLeft) {
     for (const auto& [second, share] : shares) {
         int left = 0;
         for (int i = 0; i < kRings; i++) {
-            const Small generations = SmallRing(from, random);
-            EXPECT_EQ(RingOf(generations).ShareLeft(layout, {static_cast<int64_t>(second)}), share);
+            const ToyRing generations = SmallRing(from, random);
+            const Ring<ToyCipher> ring = generations.All();
+            EXPECT_EQ(ring.ShareLeft(layout, {static_cast<int64_t>(second)}), share);
             for (uint64_t number = 0; number < kNumbers / kSeconds; number++) {
                 uint64_t id;
-                left += RingOf(generations)
-                            .Encrypt(layout, second * (kNumbers / kSeconds) + number, &id);
+                left += ring.Encrypt(layout, second * (kNumbers / kSeconds) + number, &id);
             }
         }
         const double expected = share * kRings * (kNumbers / kSeconds);
@@ -124,17 +106,16 @@ TEST(SecretRing, ShareThatIsLeft) {
 // While a call reserves a number, adds the secret that owns the number.
 TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
     std::mt19937_64 random(8);
-    const Small generations = SmallRing({0, 4}, random);
+    const ToyRing generations = SmallRing({0, 4}, random);
     std::atomic<int> count{1};
-    uint64_t of_later;
-    ASSERT_TRUE(kSmall.Pack({.timestamp = 4, .node_id = 1, .sequence = 1}, &of_later));
+    const uint64_t of_later = Packed(kSmall, {.timestamp = 4, .node_id = 1, .sequence = 1});
     const uint64_t raw = UseReserved(
         [&] {
             count.store(2, std::memory_order_release);
             return of_later;
         },
-        [&] { return RingOf(generations, count.load(std::memory_order_acquire)); },
-        [](uint64_t reserved, const Ring<SmallCipher>& ring) {
+        [&] { return generations.First(count.load(std::memory_order_acquire)); },
+        [](uint64_t reserved, const Ring<ToyCipher>& ring) {
             EXPECT_EQ(ring.count(), 2);
             EXPECT_EQ(ring.OwnerOf(kSmall, reserved), 1);
             return reserved;
@@ -144,13 +125,12 @@ TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
 
 TEST(SecretRing, OwnersAndIntervals) {
     std::mt19937_64 random(21);
-    const Small generations = SmallRing({0, 2, 5}, random);
-    const Ring<SmallCipher> ring = RingOf(generations);
+    const ToyRing generations = SmallRing({0, 2, 5}, random);
+    const Ring<ToyCipher> ring = generations.All();
     for (uint64_t second = 0; second < kSeconds; second++)
         for (uint64_t node = 0; node <= kSmall.max_node_id(); node++)
             for (uint64_t sequence = 0; sequence <= kSmall.max_sequence(); sequence++) {
-                uint64_t raw;
-                ASSERT_TRUE(kSmall.Pack({second, node, sequence}, &raw));
+                const uint64_t raw = Packed(kSmall, {second, node, sequence});
                 const int owner = second < 2 ? 0 : second < 5 ? 1 : 2;
                 EXPECT_EQ(ring.OwnerOf(kSmall, raw), node == 0 && sequence == 0 ? 0 : owner);
             }
@@ -163,7 +143,7 @@ TEST(SecretRing, OwnersAndIntervals) {
             if (ring.HasOneOwner(kSmall, first, count)) {
                 EXPECT_EQ(owners.size(), 1u) << first << ' ' << count;
             }
-            EXPECT_TRUE(RingOf(generations, 1).HasOneOwner(kSmall, first, count));
+            EXPECT_TRUE(generations.First(1).HasOneOwner(kSmall, first, count));
         }
 }
 
@@ -171,11 +151,7 @@ using SecretRingBatch = VectorPathTest;
 
 std::vector<Generation> RandomRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
     std::vector<Generation> generations;
-    for (const uint32_t second : from) {
-        Key key;
-        for (uint8_t& byte : key.bytes) byte = static_cast<uint8_t>(random());
-        generations.push_back({second, ExpandKey(key)});
-    }
+    for (const uint32_t second : from) generations.push_back({second, RandomSchedule(random)});
     return generations;
 }
 
@@ -243,8 +219,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
     const std::vector<Generation> keys = RandomRing({0, 1000, 2000}, random);
     const SecretRing ring(keys.data(), 3);
     for (int i = 0; i < 200; i++) {
-        uint64_t stands;
-        ASSERT_TRUE(kRandflake.Pack({3000 + random() % 1000000, 0, 0}, &stands));
+        const uint64_t stands = Packed(kRandflake, {3000 + random() % 1000000, 0, 0});
         const uint64_t taken = keys[2].Decrypt(keys[0].Encrypt(stands));
         if (ring.OwnerOf(kRandflake, taken) != 2 || !ring.HasOneOwner(kRandflake, taken - 5, 9))
             continue;
@@ -254,9 +229,7 @@ TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
         EXPECT_EQ(raw, stands);
         // The first generation always owns each second's lowest number.
-        uint64_t of_second;
-        ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
-        const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));
+        const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(Packed(kRandflake, {1500, 0, 0})));
         if (ring.HasOneOwner(kRandflake, free, 2)) {
             EXPECT_EQ(EncryptNumbers(ring, path_, free, 2, ids) & 1, Skips(ring, free) ? 1u : 0u);
         }

@@ -1,4 +1,5 @@
-// Makes the shipped Ring use a small cipher, so that identifiers fit in the tests' small layouts.
+// Makes the shipped Ring use a small cipher, so that identifiers fit in the tests' small layouts. A
+// ring works with any bijection.
 
 #pragma once
 

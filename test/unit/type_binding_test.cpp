@@ -6,26 +6,6 @@
 namespace randflake {
 namespace {
 
-// Parses a ring or a table's rows from a text such as "A B100 C200". Each letter is a fingerprint,
-// and the number after it is the secret's first second.
-std::vector<SecretRecord> Records(const std::string& text) {
-    std::vector<SecretRecord> records;
-    for (size_t i = 0; i < text.size(); i++) {
-        if (text[i] == ' ') continue;
-        SecretRecord record{static_cast<uint64_t>(text[i]), {}};
-        for (; i + 1 < text.size() && text[i + 1] != ' '; i++)
-            record.from = {10 * record.from.count + (text[i + 1] - '0')};
-        records.push_back(record);
-    }
-    return records;
-}
-
-SecretRecords RingOf(const std::string& text) {
-    SecretRecords ring{};
-    for (const SecretRecord& record : Records(text)) ring.records[ring.count++] = record;
-    return ring;
-}
-
 std::string Entry(const SecretRecord& record) {
     char text[64];
     const auto fingerprint = static_cast<unsigned long long>(record.fingerprint);
@@ -303,8 +283,7 @@ TEST(BoundValue, StandsForASecondUnderTheFirstGeneration) {
     } cases[] = {
         {{99, 7, 0}, 0, 99}, {{100, 0, 1}, 1, 100}, {{100, 0, 0}, 0, 0}, {{100, 1, 0}, 1, 100}};
     for (const auto& c : cases) {
-        uint64_t raw = 0;
-        ASSERT_TRUE(kRandflake.Pack(c.fields, &raw));
+        const uint64_t raw = Packed(kRandflake, c.fields);
         const BoundValue value = BoundValueOf(ring, raw);
         EXPECT_EQ(value.generation, c.generation) << raw;
         EXPECT_EQ(value.second, c.second) << raw;

@@ -7,6 +7,12 @@
 
 namespace randflake {
 
+inline KeySchedule RandomSchedule(std::mt19937_64& random) {
+    Key key;
+    for (uint8_t& byte : key.bytes) byte = static_cast<uint8_t>(random());
+    return ExpandKey(key);
+}
+
 class VectorPathTest : public testing::TestWithParam<int> {
 protected:
     void SetUp() override {

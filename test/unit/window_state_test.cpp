@@ -127,9 +127,6 @@ TEST(WindowStateBytes, Format) {
     EXPECT_EQ(Crc32c(bytes, bytes.size() - 4), 0x1feae6b6u);
 }
 
-// Files of earlier formats had other lengths: 300, 388, 400, 496, 512 or 672 bytes.
-TEST(WindowStateBytes, ALengthOfItsOwn) { EXPECT_EQ(kWindowStateBytes, 688u); }
-
 TEST(WindowStateBytes, RoundTrip) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 2000; i++) {
@@ -153,7 +150,9 @@ TEST(WindowStateBytes, EveryChangeOfAByteIsRefused) {
         }
 }
 
+// Files of earlier formats had other lengths: 300, 388, 400, 496, 512 or 672 bytes.
 TEST(WindowStateBytes, AnotherLengthIsRefused) {
+    EXPECT_EQ(kWindowStateBytes, 688u);
     Bytes longer = Encoded(Example());
     longer.push_back(0);
     EXPECT_EQ(ErrorOf(longer), StateError::kWrongLength);
@@ -584,17 +583,11 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
     }
 }
 
-SecretRecords Ring(std::initializer_list<SecretRecord> records) {
-    SecretRecords ring{};
-    for (const SecretRecord& record : records) ring.records[ring.count++] = record;
-    return ring;
-}
-
 TEST(CompareSecrets, BelowTheEndNothingChanges) {
     constexpr uint32_t kEnd = 100;
-    const SecretRecords one = Ring({{1, 0}});
-    const SecretRecords two = Ring({{1, 0}, {2, 50}});
-    const SecretRecords coming = Ring({{1, 0}, {2, 50}, {3, 100}});
+    const SecretRecords one = RingOf("A");
+    const SecretRecords two = RingOf("A B50");
+    const SecretRecords coming = RingOf("A B50 C100");
     const struct {
         const char* what;
         SecretRecords before, after;
@@ -602,23 +595,23 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
     } cases[] = {
         {"the same", two, two, SecretsChange::kNone},
         {"grown", two, coming, SecretsChange::kNone},
-        {"grown twice", one, Ring({{1, 0}, {2, 100}, {3, 101}}), SecretsChange::kNone},
+        {"grown twice", one, RingOf("A B100 C101"), SecretsChange::kNone},
         {"one that has not begun is withdrawn", coming, two, SecretsChange::kNone},
-        {"replaced", coming, Ring({{1, 0}, {2, 50}, {4, 100}}), SecretsChange::kNone},
-        {"moved", coming, Ring({{1, 0}, {2, 50}, {3, 5000}}), SecretsChange::kNone},
-        {"moved into the past", coming, Ring({{1, 0}, {2, 50}, {3, 99}}), SecretsChange::kRefused},
+        {"replaced", coming, RingOf("A B50 D100"), SecretsChange::kNone},
+        {"moved", coming, RingOf("A B50 C5000"), SecretsChange::kNone},
+        {"moved into the past", coming, RingOf("A B50 C99"), SecretsChange::kRefused},
         {"grown in the past", one, two, SecretsChange::kRefused},
         {"shortened", two, one, SecretsChange::kRefused},
-        {"its first lost", two, Ring({{2, 0}}), SecretsChange::kRefused},
-        {"another second", two, Ring({{1, 0}, {3, 50}}), SecretsChange::kRefused},
-        {"another time", two, Ring({{1, 0}, {2, 51}}), SecretsChange::kRefused},
-        {"another first", two, Ring({{4, 0}, {2, 50}}), SecretsChange::kRefused},
-        {"quite another", two, Ring({{7, 0}}), SecretsChange::kRefused},
-        {"the only one replaced", one, Ring({{7, 0}}), SecretsChange::kOther},
-        {"the only one replaced by two", one, Ring({{7, 0}, {8, 50}}), SecretsChange::kOther},
-        {"one put before the only one", one, Ring({{7, 0}, {1, 50}}), SecretsChange::kRefused},
-        {"none before", Ring({}), two, SecretsChange::kNone},
-        {"none after", two, Ring({}), SecretsChange::kNone},
+        {"its first lost", two, RingOf("B"), SecretsChange::kRefused},
+        {"another second", two, RingOf("A C50"), SecretsChange::kRefused},
+        {"another time", two, RingOf("A B51"), SecretsChange::kRefused},
+        {"another first", two, RingOf("D B50"), SecretsChange::kRefused},
+        {"quite another", two, RingOf("G"), SecretsChange::kRefused},
+        {"the only one replaced", one, RingOf("G"), SecretsChange::kOther},
+        {"the only one replaced by two", one, RingOf("G H50"), SecretsChange::kOther},
+        {"one put before the only one", one, RingOf("G A50"), SecretsChange::kRefused},
+        {"none before", RingOf(""), two, SecretsChange::kNone},
+        {"none after", two, RingOf(""), SecretsChange::kNone},
     };
     for (const auto& c : cases)
         EXPECT_EQ(CompareSecrets(c.before, c.after, {kEnd}), c.expected) << c.what;
@@ -640,8 +633,8 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
 }
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
-    const SecretRecords one = Ring({{1, 0}});
-    const SecretRecords wrong = Ring({{1, 0}, {9, 100}});
+    const SecretRecords one = RingOf("A");
+    const SecretRecords wrong = RingOf("A I100");
     const struct {
         const char* what;
         Second differs_from;
@@ -650,15 +643,15 @@ TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     } cases[] = {
         {"nothing is known", 0, one, one, 0},
         {"the same ring", 100, one, one, 100},
-        {"the one that lacked", 100, one, Ring({{1, 0}, {2, 100}}), 0},
-        {"another time", 100, one, Ring({{1, 0}, {2, 99}}), 100},
-        {"a later time", 100, one, Ring({{1, 0}, {2, 101}}), 100},
-        {"one in between, too", 100, one, Ring({{1, 0}, {2, 50}, {3, 100}}), 0},
-        {"another first secret", 100, one, Ring({{7, 0}}), 100},
+        {"the one that lacked", 100, one, RingOf("A B100"), 0},
+        {"another time", 100, one, RingOf("A B99"), 100},
+        {"a later time", 100, one, RingOf("A B101"), 100},
+        {"one in between, too", 100, one, RingOf("A B50 C100"), 0},
+        {"another first secret", 100, one, RingOf("G"), 100},
         {"none, after a crash", 100, one, SecretRecords{}, 100},
         {"the wrong one of that time", 100, wrong, wrong, 100},
-        {"still, with a later one", 100, wrong, Ring({{1, 0}, {9, 100}, {3, 200}}), 100},
-        {"the right one in its place", 100, wrong, Ring({{1, 0}, {2, 100}}), 0},
+        {"still, with a later one", 100, wrong, RingOf("A I100 C200"), 100},
+        {"the right one in its place", 100, wrong, RingOf("A B100"), 0},
         {"nothing in its place", 100, wrong, one, 100},
     };
     for (const auto& c : cases)
@@ -667,9 +660,7 @@ TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
 
 TEST(DiffersFrom, WhatIsReadForCertain) {
     const auto raw = [](uint64_t second, uint64_t node, uint64_t sequence) {
-        uint64_t word = 0;
-        EXPECT_TRUE(kRandflake.Pack({second, node, sequence}, &word));
-        return word;
+        return Packed(kRandflake, {second, node, sequence});
     };
     EXPECT_TRUE(CertainlyRead(kRandflake, raw(99, 5, 7), {100}));
     EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 5, 7), {100}));
