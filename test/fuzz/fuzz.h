@@ -8,10 +8,12 @@
 #include <cstring>
 #include <ctime>
 #include <string>
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include <vector>
 
 namespace randflake {
+
+// Each target defines this function.
+void Fuzz(const uint8_t* data, size_t size);
 
 inline void Check(bool holds) {
     if (!holds) abort();
@@ -40,3 +42,8 @@ private:
 };
 
 }  // namespace randflake
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    randflake::Fuzz(data, size);
+    return 0;
+}

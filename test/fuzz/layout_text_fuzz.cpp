@@ -28,14 +28,13 @@ void CheckAccepted(const Layout& layout) {
 }
 
 }  // namespace
-}  // namespace randflake
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    using namespace randflake;
+void Fuzz(const uint8_t* data, size_t size) {
     const LayoutResult result = ParseLayout(reinterpret_cast<const char*>(data), size);
     if (result.error == LayoutError::kNone)
         CheckAccepted(result.layout);
     else
         Check(result.position <= size && result.length <= size - result.position);
-    return 0;
 }
+
+}  // namespace randflake

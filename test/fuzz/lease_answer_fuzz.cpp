@@ -18,24 +18,18 @@ constexpr AnswerShape kShapes[] = {
     {1, {AnswerType::kVoid}, false}};
 
 // Copies up to 31 bytes and a NUL into memory that has room for exactly these bytes.
-class Text {
-public:
+struct Text {
     explicit Text(Input* input) {
         const auto head = input->Take<uint8_t>();
         null = head >= 0xe0;
-        size = head % 32;
-        bytes = static_cast<char*>(malloc(size + 1));
-        for (size_t i = 0; i < size; i++) bytes[i] = static_cast<char>(input->Take<uint8_t>());
-        bytes[size] = '\0';
+        bytes = std::vector<char>(head % 32 + size_t{1});
+        for (size_t i = 0; i < size(); i++) bytes[i] = static_cast<char>(input->Take<uint8_t>());
     }
-    ~Text() { free(bytes); }
-    Text(const Text&) = delete;
-
-    const char* c_str() const { return null ? nullptr : bytes; }
+    size_t size() const { return bytes.size() - 1; }
+    const char* c_str() const { return null ? nullptr : bytes.data(); }
 
     bool null;
-    size_t size;
-    char* bytes;
+    std::vector<char> bytes;
 };
 
 // Parses with the C library to check LeaseAnswer, which uses std::from_chars.
@@ -82,10 +76,8 @@ void CheckSaid(const LeaseAnswer& answer) {
 }
 
 }  // namespace
-}  // namespace randflake
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    using namespace randflake;
+void Fuzz(const uint8_t* data, size_t size) {
     Input input(data, size);
     const AnswerShape& shape = kShapes[input.Take<uint8_t>() % 3];
     const bool idle = input.Take<uint8_t>() % 2 != 0;
@@ -101,22 +93,21 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             part.field_count = input.Take<uint8_t>() % 9;
             const int count =
                 part.field_count < kMaxAnswerColumns ? part.field_count : kMaxAnswerColumns;
-            auto* fields = static_cast<AnswerField*>(malloc(sizeof(AnswerField) * 8));
-            Text* texts[kMaxAnswerColumns];
+            std::vector<AnswerField> fields(static_cast<size_t>(count));
+            std::vector<Text> texts;
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
-                texts[i] = new Text(&input);
+                const Text& text = texts.emplace_back(&input);
                 // The field gets its expected type for seven of every eight values of `kind`.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);
-                fields[i] = {type, kind >= 0xf0, texts[i]->null, texts[i]->bytes, texts[i]->size};
+                fields[static_cast<size_t>(i)] = {type, kind >= 0xf0, text.null, text.bytes.data(),
+                                                  text.size()};
             }
-            part.fields = fields;
-            may_be_good &= Expected(shape, part.field_count, fields);
+            part.fields = fields.data();
+            may_be_good &= Expected(shape, part.field_count, fields.data());
             more = answer.Take(part);
-            for (int i = 0; i < count; i++) delete texts[i];
-            free(fields);
         } else {
             const Text message(&input), sqlstate(&input), constraint(&input), column(&input);
             const bool usual = input.Take<uint8_t>() % 2 != 0;
@@ -124,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 part.message = message.c_str();
                 part.sqlstate = usual ? "55000" : sqlstate.c_str();
                 part.constraint =
-                    usual && constraint.size % 2 != 0 ? "secrets" : constraint.c_str();
+                    usual && constraint.size() % 2 != 0 ? "secrets" : constraint.c_str();
                 part.column = column.c_str();
             }
             more = answer.Take(part);
@@ -134,5 +125,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     answer.End(idle);
     Check((answer.verdict() == AnswerVerdict::kGood) == (may_be_good && taken == 3 && idle));
     CheckSaid(answer);
-    return 0;
 }
+
+}  // namespace randflake

@@ -15,10 +15,8 @@ constexpr char kSecond[] = "0F1e2d3c4b5a69788796a5b4c3d2e1f0";
 
 // Copies the text into memory of exactly its size, so that the sanitizer detects reads beyond it.
 SecretFileResult Parse(const std::string& text, SecretList* list) {
-    char* copy = static_cast<char*>(malloc(text.size()));
-    if (!text.empty()) memcpy(copy, text.data(), text.size());
-    const SecretFileResult result = ParseSecretFile(copy, text.size(), list);
-    free(copy);
+    const std::vector<char> copy(text.begin(), text.end());
+    const SecretFileResult result = ParseSecretFile(copy.data(), copy.size(), list);
     Check(SecretFileErrorText(result.error)[0] != '\0');
     return result;
 }
@@ -93,12 +91,11 @@ void CheckText(const std::string& text) {
 }
 
 }  // namespace
-}  // namespace randflake
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    using namespace randflake;
+void Fuzz(const uint8_t* data, size_t size) {
     const std::string text(reinterpret_cast<const char*>(data), size);
     CheckText(text);
     CheckText(std::string(kFirst) + "\n" + kSecond + " from " + text);
-    return 0;
 }
+
+}  // namespace randflake

@@ -64,10 +64,8 @@ void CheckBigint(const char* text, size_t size) {
 }
 
 }  // namespace
-}  // namespace randflake
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    using namespace randflake;
+void Fuzz(const uint8_t* data, size_t size) {
     const char* text = reinterpret_cast<const char*>(data);
     const TextResult result = ParseText(text, size);
     if (result.error == TextError::kNone)
@@ -84,5 +82,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Check(back.error == TextError::kNone && back.id == id);
     const TextResult of_type = ParseTypeText(digits, FormatTypeText(id, digits));
     Check(of_type.error == TextError::kNone && of_type.id == id);
-    return 0;
 }
+
+}  // namespace randflake

@@ -100,10 +100,8 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
 }
 
 }  // namespace
-}  // namespace randflake
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    using namespace randflake;
+void Fuzz(const uint8_t* data, size_t size) {
     Input input(data, size);
     Start start{};
     start.uptime_ms = {input.Take<uint32_t>() % 4};
@@ -114,11 +112,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto other = input.Take<uint8_t>();
     CheckFile(input.rest(), input.rest_size(), other, start);
 
-    if (input.rest_size() != kWindowStateBytes) return 0;
+    if (input.rest_size() != kWindowStateBytes) return;
     uint8_t bytes[kWindowStateBytes];
     memcpy(bytes, input.rest(), sizeof bytes);
     const uint32_t crc = Crc32c(bytes, sizeof bytes - 4);
     for (size_t i = 0; i < 4; i++) bytes[sizeof bytes - 4 + i] = static_cast<uint8_t>(crc >> 8 * i);
     CheckFile(bytes, sizeof bytes, other, start);
-    return 0;
 }
+
+}  // namespace randflake
