@@ -44,25 +44,21 @@ int main(int argc, char**) {
                 if (n != 7 && n != 122880 && (argc > 1 || ahead < -64)) continue;
                 Numbers numbers{kLife, (kNow + second) * limits.numbers + n};
                 Position position{kNow * limits.parts + ahead, {}};
-                std::printf("%lld %lld %lld ", static_cast<long long>(second),
-                            static_cast<long long>(n), static_cast<long long>(ahead));
+                std::cout << second << ' ' << n << ' ' << ahead << ' ';
                 const bool opened = Open(limits, kLife, kNow, numbers, position);
                 if (Decide(limits, kLife, kNow, kNow, numbers, position.At(limits), true).step ==
                     Step::kRefuse) {
-                    std::puts("back");
+                    std::cout << "back\n";
                     continue;
                 }
                 numbers.value++;
                 if (!opened || !Usable(limits, kLife, kNow, numbers))
-                    std::puts("wait");
+                    std::cout << "wait\n";
                 else
-                    std::printf(
-                        "%lld %lld %lld %lld %lld %lld\n",
-                        static_cast<long long>(numbers.value / limits.numbers - kNow),
-                        static_cast<long long>(numbers.value % limits.numbers),
-                        static_cast<long long>(position.At(limits) - kNow * limits.parts),
-                        static_cast<long long>(position.tickets - kNow * limits.parts - ahead),
-                        static_cast<long long>(position.leaps[0]),
-                        static_cast<long long>(position.leaps[1]));
+                    std::cout << numbers.value / limits.numbers - kNow << ' '
+                              << numbers.value % limits.numbers << ' '
+                              << position.At(limits) - kNow * limits.parts << ' '
+                              << position.tickets - kNow * limits.parts - ahead << ' '
+                              << position.leaps[0] << ' ' << position.leaps[1] << '\n';
             }
 }
