@@ -7,17 +7,21 @@
 
 namespace randflake::simulation {
 
-using StateBytes = std::array<uint8_t, kWindowStateBytes>;
-
 // Snapshots, base backups and rollbacks are plain copies of this struct.
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
     bool recovers = false;                   // standby.signal or recovery.signal exists
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
-    std::optional<StateBytes> window{};      // the file randflake/window
+    std::optional<std::array<uint8_t, kWindowStateBytes>> window{};  // the file randflake/window
     // The run that wrote `window` tolerated clocks that differ by at most this much.
     uint32_t largest_skew_ms = 0;
+
+    StateError Read(WindowState* state) const {
+        return window ? DecodeWindowState(window->data(), window->size(), state)
+                      : StateError::kMissing;
+    }
+    void Write(const WindowState& state) { EncodeWindowState(state, window.emplace().data()); }
 };
 
 // A run marker, which outlives its name as long as a server has it open.

@@ -49,8 +49,6 @@ public:
     }
 
 private:
-    // The simulation starts at this second, so clocks can be behind without reaching second 0.
-    static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
     static constexpr uint32_t kLeasedNodes = 2;
 
@@ -59,6 +57,14 @@ private:
         Cluster cluster;
         std::optional<NodeRange> pool;  // empty: the pool is closed
         int64_t host = kNobody;         // the server that the coordinator runs in, if simulated
+    };
+
+    // Belongs to one server.
+    struct Own {
+        DataDirectory snapshot;
+        bool rolls_back = false;  // soon, to the snapshot
+        uint64_t asked = 0;       // the ticket of its last request
+        size_t site = 0;          // the site that it asks
     };
 
     struct Message {
@@ -154,17 +160,13 @@ private:
                 for (const Site& site : sites_)
                     if (site.host == i) site.cluster.LookedAt(look);
             });
-            asked_.push_back(0);
-            site_of_.push_back(0);
-            snapshots_.push_back(server.directory());
-            rolls_back_.push_back(false);
+            own_.push_back({server.directory()});
         }
         for (SimulatedServer& server : servers_) Start(&server);
     }
 
     void Step() {
-        const size_t i = PickServer();
-        SimulatedServer& server = servers_[i];
+        SimulatedServer& server = random_.Pick(servers_);
         if (scenario_.rotates) StopInTime();
         if (scenario_.rotates && random_.OneIn(secrets_one_in_))
             HappenToSecrets();
@@ -184,103 +186,93 @@ private:
         else if (server.PausedNow() || server.in_recovery())
             return;
         else if (random_.OneIn(server.settings().leases ? 2 : 4))
-            StepOthers(i);
+            StepOthers(&server);
         else
             server.StepBackend();
-        if (server.has_done()) TakeDone(i);
-        FailWrites(i);
+        if (server.has_done()) TakeDone(&server);
+        FailWrites(&server);
     }
 
     // After a failed write, the server crashes in half of the cases, at a random later step. It
     // then restarts from a copy of its data directory that was made right after the failed write.
-    void FailWrites(size_t i) {
-        SimulatedServer& server = servers_[i];
+    void FailWrites(SimulatedServer* server) {
         if (scenario_.fleet != Fleet::kLeases) return;
-        if (server.TakeFailedWrite()) {
-            snapshots_[i] = server.directory();
-            rolls_back_[i] = random_.OneIn(2);
-        } else if (rolls_back_[i] && server.running() && random_.OneIn(60)) {
-            rolls_back_[i] = false;
-            Crash(&server);
-            RollBack(&server);
-            Start(&server);
+        Own& own = OwnOf(*server);
+        if (server->TakeFailedWrite()) {
+            own.snapshot = server->directory();
+            own.rolls_back = random_.OneIn(2);
+        } else if (own.rolls_back && server->running() && random_.OneIn(60)) {
+            own.rolls_back = false;
+            Crash(server);
+            RollBack(server);
+            Start(server);
         }
     }
 
-    void StepOthers(size_t i) {
-        SimulatedServer& server = servers_[i];
-        if (server.stopping())
-            server.StepStop();
-        else if (!server.settings().leases || random_.OneIn(server.reloads() ? 2 : 3))
-            server.StepSession();
+    void StepOthers(SimulatedServer* server) {
+        if (server->stopping())
+            server->StepStop();
+        else if (!server->settings().leases || random_.OneIn(server->reloads() ? 2 : 3))
+            server->StepSession();
         else
-            StepWorker(i);
+            StepWorker(server);
     }
 
-    void StepWorker(size_t i) {
-        SimulatedServer& server = servers_[i];
-        if (server.worker_idle() && server.waits()) {
+    void StepWorker(SimulatedServer* server) {
+        if (server->worker_idle() && server->waits()) {
             if (!random_.OneIn(20)) return;
-            server.BeginHear(Answer{});  // too late, or connection lost
-        } else if (server.worker_idle()) {
-            if (random_.OneIn(3) && server.has_secrets())
-                BeginAsk(i);
+            server->BeginHear(Answer{});  // too late, or connection lost
+        } else if (server->worker_idle()) {
+            if (random_.OneIn(3) && server->has_secrets())
+                BeginAsk(server);
             else
-                server.BeginFollow();
+                server->BeginFollow();
         }
-        server.StepWorker();
+        server->StepWorker();
     }
 
-    void TakeDone(size_t i) {
-        const SimulatedServer::Done done = servers_[i].TakeDone();
-        for (const Request& release : done.releases) Send(kNobody, site_of_[i], release);
-        if (done.request) Send(static_cast<int64_t>(i), site_of_[i], *done.request);
+    void TakeDone(SimulatedServer* server) {
+        const SimulatedServer::Done done = server->TakeDone();
+        for (const Request& release : done.releases) Send(kNobody, OwnOf(*server).site, release);
+        if (done.request) Send(server->role(), OwnOf(*server).site, *done.request);
         // Here the reload has failed. For StopInTime(), records when the last secret begins.
-        if (done.reload && scenario_.rotates) times_.insert(LastFrom(servers_[i].file()));
+        if (done.reload && scenario_.rotates) times_.insert(LastFrom(server->file()));
     }
 
-    struct Line {
-        std::ostream* out;
-        template <typename Value> const Line& operator<<(const Value& value) const {
-            if (out != nullptr) *out << value;
-            return *this;
-        }
-    };
     // Counts an event and traces it.
-    Line Happened(size_t Events::*event, const SimulatedServer* server = nullptr) {
+    std::ostream& Happened(size_t Events::*event, const SimulatedServer* server = nullptr) {
         (findings_.*event)++;
         return server != nullptr ? Trace(*server) : Trace();
     }
-    Line Trace() {
-        if (scenario_.trace != nullptr) {
-            *scenario_.trace << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
-            for (const Site& site : sites_)
-                *scenario_.trace << ", coordinator's second " << site.cluster.now() - kEpoch;
-            *scenario_.trace << ": ";
-        }
-        return {scenario_.trace};
+    std::ostream& Trace() {
+        if (scenario_.trace == nullptr) return no_trace_;
+        *scenario_.trace << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
+        for (const Site& site : sites_)
+            *scenario_.trace << ", coordinator's second " << site.cluster.now() - kEpoch;
+        return *scenario_.trace << ": ";
     }
-    Line Trace(const SimulatedServer& server) {
+    std::ostream& Trace(const SimulatedServer& server) {
         return Trace() << "server " << server.role() << ' ';
     }
 
-    size_t PickServer() { return random_.Index(servers_.size()); }
+    SimulatedServer& ServerOf(int64_t role) { return servers_[static_cast<size_t>(role)]; }
+    Own& OwnOf(const SimulatedServer& server) { return own_[static_cast<size_t>(server.role())]; }
 
     void Send(int64_t server, size_t site, const Request& request) {
         const uint64_t ticket = ++tickets_;
-        if (server != kNobody) asked_[static_cast<size_t>(server)] = ticket;
+        if (server != kNobody) OwnOf(ServerOf(server)).asked = ticket;
         messages_.push_back({server, ticket, site, request});
         Trace() << "request " << ticket << " of server " << server << " for coordinator " << site
                 << ": " << request << '\n';
     }
 
-    void BeginAsk(size_t i) {
-        const Cluster& cluster = sites_[site_of_[i]].cluster;
+    void BeginAsk(SimulatedServer* server) {
+        const Cluster& cluster = sites_[OwnOf(*server).site].cluster;
         int64_t alleged = 0;
         if (cluster.knows_all() && random_.OneIn(3))
             alleged = cluster.now() + max_duration_ + max_clock_skew_ +
                       random_.Between(-2, random_.OneIn(2) ? 0 : 20);
-        servers_[i].BeginAsk(random_.Between(1, 10), alleged);
+        server->BeginAsk(random_.Between(1, 10), alleged);
     }
 
     // Lets a server ask to release another server's lease. The coordinator must refuse it.
@@ -291,7 +283,7 @@ private:
         if (lease.id == 0 || server.role() == other.role() ||
             server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
-        Send(kNobody, site_of_[static_cast<size_t>(other.role())],
+        Send(kNobody, OwnOf(other).site,
              {Request::kRelease, lease.id, lease.incarnation, ToUnix(lease.start - 1), kLeasedNodes,
               0, server.role()});
         findings_.meddlings++;
@@ -315,10 +307,10 @@ private:
                 return;
             }
             if (message.server != kNobody) {
-                const auto i = static_cast<size_t>(message.server);
-                if (servers_[i].generates() && servers_[i].waits() && servers_[i].worker_idle() &&
-                    asked_[i] == message.ticket) {
-                    servers_[i].BeginHear(message.answer);
+                SimulatedServer& server = ServerOf(message.server);
+                if (server.generates() && server.waits() && server.worker_idle() &&
+                    OwnOf(server).asked == message.ticket) {
+                    server.BeginHear(message.answer);
                     Trace() << "answer " << message.ticket << " arrives\n";
                 }
             }
@@ -326,48 +318,37 @@ private:
         messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(which));
     }
 
-    Answer Execute(Cluster* cluster, const Request& request) {
+    Answer Execute(Cluster* cluster, Request request) {
         const bool clear = !random_.OneIn(6);
         const bool commit = clear || random_.OneIn(2);
-        Answer answer;
-        const bool done = cluster->Transact(commit, [&](Coordinator& coordinator) {
-            return Execute(*cluster, &coordinator, request, &answer.grant);
-        });
-        answer.row = done;
-        answer.clear = done && clear;
-        answer.refused = !done && clear && cluster->coordinator().refusal() != Refusal::kClosed;
-        findings_.refused += answer.refused;
-        findings_.unclear += done && !clear;
-        return answer;
-    }
-
-    bool Execute(const Cluster& cluster, Coordinator* coordinator, const Request& request,
-                 LeaseGrant* grant) {
         // After a failover, a coordinator must accept the lease end that a holder names. So holders
         // name false ends only to a coordinator that knows every lease.
-        const int64_t known = cluster.knows_all()
-                                  ? std::max(request.second.count, request.alleged_end)
-                                  : request.second.count;
-        const int64_t now = cluster.now();
-        const bool done =
-            simulation::Execute(request, known, cluster.identity(), now, coordinator, grant);
+        if (cluster->knows_all())
+            request.second.count = std::max(request.second.count, request.alleged_end);
         const bool acquires = request.kind == Request::kAcquire;
-        if (request.kind == Request::kRelease) {
-            findings_.released += done;
+        const int64_t now = cluster->now();
+        Answer answer;
+        answer.row = cluster->Transact(commit, [&](Coordinator& coordinator) {
+            const bool done =
+                simulation::Execute(request, cluster->identity(), now, &coordinator, &answer.grant);
+            if (request.kind == Request::kRelease) {
+                findings_.released += done;
+                return done;
+            }
+            (acquires ? findings_.granted : findings_.renewed) += done;
+            const int64_t stops_at = coordinator.StopsAt(request.secrets);
+            (acquires ? findings_.bounded_leases : findings_.bounded_renewals) +=
+                done && answer.grant.end.count + 1 == stops_at;
+            findings_.told_to_stop +=
+                !done && now >= stops_at && coordinator.refusal() != Refusal::kArgument;
             return done;
-        }
-        (acquires ? findings_.granted : findings_.renewed) += done;
-        CountStop(*coordinator, now, request, done, grant->end.count,
-                  acquires ? &findings_.bounded_leases : &findings_.bounded_renewals);
-        return done;
-    }
-
-    void CountStop(const Coordinator& coordinator, int64_t now, const Request& request, bool done,
-                   int64_t last, size_t* bounded) {
-        const int64_t stops_at = coordinator.StopsAt(request.secrets);
-        *bounded += done && last + 1 == stops_at;
-        findings_.told_to_stop +=
-            !done && now >= stops_at && coordinator.refusal() != Refusal::kArgument;
+        });
+        answer.clear = answer.row && clear;
+        answer.refused =
+            !answer.row && clear && cluster->coordinator().refusal() != Refusal::kClosed;
+        findings_.refused += answer.refused;
+        findings_.unclear += answer.row && !clear;
+        return answer;
     }
 
     static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
@@ -424,10 +405,8 @@ private:
     // that the server has used. If the server has used only the first secret, returns the correct
     // file.
     SecretRecords WrongFile(const SimulatedServer& server) {
-        const auto& window = server.directory().window;
         WindowState state{};
-        if (window &&
-            DecodeWindowState(window->data(), window->size(), &state) == StateError::kNone)
+        if (server.directory().Read(&state) == StateError::kNone)
             for (uint32_t i = 1; i < agreed_.count; i++)
                 if (agreed_.records[i].from < state.LastEnd())
                     return random_.OneIn(2)
@@ -479,8 +458,8 @@ private:
         if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from)) return;
         planned_ = planned;
         times_.insert(planned.from);
-        Happened(&Events::planned) << "secret " << planned.fingerprint << " from "
-                                   << planned.from.count << " is planned\n";
+        Trace() << "secret " << planned.fingerprint << " from " << planned.from.count
+                << " is planned\n";
     }
 
     void AddSecret() {
@@ -722,9 +701,8 @@ private:
         const Settings& settings = server.settings();
         for (Site& site : sites_)
             if (site.host == server.role())
-                site.cluster.Serve(settings.leases ? Coordinator::Static{0, 0}
-                                                   : Coordinator::Static{settings.nodes.first,
-                                                                         settings.nodes.count});
+                site.cluster.Serve(
+                    {settings.nodes.first, settings.leases ? 0 : settings.nodes.count});
     }
 
     // In a fleet, only a clock that was set back far has a negative offset.
@@ -759,8 +737,7 @@ private:
             findings_.set_back++;
         }
         for (Site& site : sites_)
-            if (site.host != kNobody &&
-                servers_[static_cast<size_t>(site.host)].machine() == machine)
+            if (site.host != kNobody && ServerOf(site.host).machine() == machine)
                 site.cluster.StepClock(machine->offset_ms());
     }
 
@@ -798,7 +775,7 @@ private:
         } else if (scenario_.only_handovers) {
             HandOver(random_.OneIn(2) ? 0 : static_cast<size_t>(server->role()));
         } else if (chance < 5 && server->running()) {
-            snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            OwnOf(*server).snapshot = server->directory();
             Trace(*server) << "snapshot\n";
         } else if (chance < 6 && random_.OneIn(3)) {
             Boot(server->machine());
@@ -809,7 +786,7 @@ private:
                 if (scenario_.changes_settings && !skew_stays_ && has_static()) SetSkew();
                 return;
             }
-            site_of_[static_cast<size_t>(server->role())] = random_.Index(sites_.size());
+            OwnOf(*server).site = random_.Index(sites_.size());
             if (server->waits() && server->worker_idle()) server->BeginHear(Answer{});
             findings_.moved_holders++;
         } else if (!server->running()) {
@@ -842,7 +819,7 @@ private:
                 random_.OneIn(2))
                 Start(server, true);
             else if (random_.OneIn(3))
-                snapshots_[static_cast<size_t>(server->role())] = server->directory();
+                OwnOf(*server).snapshot = server->directory();
             else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))
                 RollBack(server);
         }
@@ -877,16 +854,15 @@ private:
 
     void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
-        const auto i = static_cast<size_t>(server->role());
         const int64_t chance = random_.Between(0, 14);
         if (chance >= 7 && !IsHost(*server) && scenario_.fleet != Fleet::kOneDirectory)
-            ledger_.LoseAll(server->role(), Refused::kLostDirectory);
+            ledger_.MayLoseAll(server->role());
         if (chance < 1) {
             server->machine()->ForgetAll();
         } else if (chance < 2) {
             directory.recovers = !directory.recovers;
         } else if (chance < 3) {
-            snapshots_[i] = directory;
+            OwnOf(*server).snapshot = directory;
             Trace(*server) << "snapshot\n";
         } else if (IsHost(*server)) {
             return;  // lease_cluster.h handles a coordinator's directory
@@ -899,10 +875,13 @@ private:
         } else if (chance < 7) {
             RollBack(server);
         } else if (chance < 11) {
-            const size_t from = PickServer();
-            Copy(random_.OneIn(4) ? snapshots_[from] : servers_[from].directory(), &directory);
-            snapshots_[i] = directory;
-            Trace(*server) << "becomes a copy of server " << from << '\n';
+            const SimulatedServer& from = random_.Pick(servers_);
+            directory = random_.OneIn(4) ? OwnOf(from).snapshot : from.directory();
+            if (directory.identity) directory.identity->birth_nanoseconds = ++births_;
+            directory.recovers = random_.OneIn(2);
+            findings_.copies++;
+            OwnOf(*server).snapshot = directory;
+            Trace(*server) << "becomes a copy of server " << from.role() << '\n';
         } else if (chance < 12) {
             const DataDirectory& source = random_.Pick(servers_).directory();
             if (source.system_identifier != directory.system_identifier) return;
@@ -923,17 +902,9 @@ private:
     }
 
     void RollBack(SimulatedServer* server) {
-        server->directory() = snapshots_[static_cast<size_t>(server->role())];
-        ledger_.LoseAll(server->role(), Refused::kLostDirectory);
+        server->directory() = OwnOf(*server).snapshot;
+        ledger_.MayLoseAll(server->role());
         Happened(&Events::rollbacks, server) << "disk is rolled back\n";
-    }
-
-    void Copy(const DataDirectory& from, DataDirectory* to) {
-        DataDirectory copy = from;
-        if (copy.identity) copy.identity->birth_nanoseconds = ++births_;
-        copy.recovers = random_.OneIn(2);
-        *to = copy;
-        findings_.copies++;
     }
 
     void Damage(DataDirectory* directory) {
@@ -1021,7 +992,7 @@ private:
 
     void FailOver(Site* site) {
         if (site->host != kNobody) {
-            SimulatedServer& server = servers_[static_cast<size_t>(site->host)];
+            SimulatedServer& server = ServerOf(site->host);
             if (server.running()) Crash(&server);
             site->host = kNobody;
         }
@@ -1072,7 +1043,7 @@ private:
             else
                 Crash(&server);
         }
-        return EnoughToLease(server.last_nodes());
+        return EnoughToLease(server.last_settings().nodes);
     }
 
     // Closes an open pool, or opens a closed pool. Opening makes the coordinator hold off grants.
@@ -1088,10 +1059,6 @@ private:
         findings_.openings++;
     }
 
-    Coordinator::Pool PoolOf(const NodeRange& nodes) const {
-        return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
-    }
-
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost ? *site->pool : SomePool();
@@ -1104,8 +1071,9 @@ private:
                         [&](const auto& lease) { return lease.end > site->cluster.now(); }))
             return;
         site->cluster.Replace(++identities_, [&](int64_t now) {
-            return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,
-                               now - TooEarly());
+            return Coordinator(scenario_.layout,
+                               {nodes.first, nodes.count, max_duration_, max_clock_skew_},
+                               scenario_.rules, identities_, now - TooEarly());
         });
         const bool never_leased = clocks_agree() && !lost && Free(nodes, *site);
         Configure(site, nodes, never_leased);
@@ -1117,7 +1085,7 @@ private:
     int64_t TooEarly() { return scenario_.operation.closes_first ? 0 : random_.Between(0, 30); }
 
     void ServeHost(const Site& site) {
-        if (site.host != kNobody) Serve(servers_[static_cast<size_t>(site.host)]);
+        if (site.host != kNobody) Serve(ServerOf(site.host));
     }
 
     // If the other site's pool is closed, dumps the coordinator and restores the dump at that site.
@@ -1144,15 +1112,14 @@ private:
     const Scenario scenario_;
     Random random_;
     const int64_t node_ids_, max_duration_, max_clock_skew_, skew_ms_;
-    int64_t true_ms_ = kWindowEpochMs + kFirstSecond * 1000;
+    int64_t true_ms_ = kWindowEpochMs + 60000;  // clocks can be behind, and after second 0
     Ledger ledger_;
     std::vector<Machine> machines_;
     std::vector<Site> sites_;
     std::deque<SimulatedServer> servers_;
-    std::vector<DataDirectory> snapshots_;  // per server
-    std::vector<bool> rolls_back_;          // per server, whether its disk is soon rolled back
-    NodeRange static_nodes_;                // node ids for static use
-    std::vector<int64_t> free_at_;          // per node id, when its leases end, in Unix seconds
+    std::vector<Own> own_;          // per server
+    NodeRange static_nodes_;        // node ids for static use
+    std::vector<int64_t> free_at_;  // per node id, when its leases end, in Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // happens in one of so many steps
     int64_t longest_advance_ms_;                    // of the true time, in one step
     int still_until_ = 0;                           // a step
@@ -1167,19 +1134,21 @@ private:
     std::optional<SecretRecord> planned_{};
     std::set<Second> times_;
     uint64_t fingerprints_ = 1;
-    ptrdiff_t last_open_ = 0;      // the site whose pool was open last
-    std::vector<uint64_t> asked_;  // per server, the ticket of its last request
-    std::vector<size_t> site_of_;  // per server, the site that it asks
+    ptrdiff_t last_open_ = 0;  // the site whose pool was open last
     std::vector<Message> messages_;
-    uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
+    uint64_t tickets_ = 0, boots_ = 0, identities_ = 0;
     int64_t births_ = 0;
     Findings findings_;
+    std::ostream no_trace_{nullptr};
 };
 
 }  // namespace
 
 Findings Simulate(const Scenario& scenario, uint64_t seed) {
-    return Simulation(scenario, seed).Run();
+    Scenario told = scenario;
+    for (Layout* layout : {&told.layout, &told.numbers})
+        layout->lowest_stands_for_second = told.rotates;
+    return Simulation(told, seed).Run();
 }
 
 std::vector<uint64_t> RecordedSeeds(const std::string& name) {

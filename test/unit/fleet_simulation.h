@@ -61,7 +61,10 @@ struct Operation {
 };
 
 struct Scenario {
-    Layout layout{};          // in seconds, for windows
+    // This layout of windows, in seconds, has enough seconds for a schedule, even on clocks that
+    // are ahead, and enough node ids for all servers. A node id has only 4 numbers per second, so
+    // servers run out of numbers.
+    Layout layout{kWindowEpochMs, 8, 3, 2};
     Layout numbers = layout;  // for the servers' numbers
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};

@@ -41,8 +41,6 @@ private:
 
 class Cluster {
 public:
-    static constexpr uint64_t kFirst = 1;  // the first identity
-
     // `true_ms` is the true time. No clock shows it. With identity_has_birth, an older copy that
     // replaces a coordinator has an identity different from that coordinator's.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
@@ -86,7 +84,7 @@ public:
 
     void LookedAt(PoolLook* look) const { current_.coordinator.LookedAt(identity_, now(), look); }
 
-    void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
+    void Serve(const Coordinator::Nodes& nodes) { current_.coordinator.Serve(nodes); }
 
     void TakeBackup() { backup_ = current_; }
 

@@ -93,7 +93,6 @@ public:
                    other.first_node_id < first_node_id + node_count;
         }
     };
-    using Static = Nodes;  // no node ids if the count is 0
 
     struct Lease : Nodes {
         int64_t lease_id;
@@ -202,7 +201,7 @@ public:
         look->AddPool(seen, UnixSecond{now});
     }
 
-    void Serve(const Static& nodes) { static_ = nodes; }
+    void Serve(const Nodes& nodes) { static_ = nodes; }
     void Started(int64_t now) { started_ = now; }
 
     Refusal refusal() const { return refusal_; }
@@ -607,7 +606,7 @@ private:
     SecretRecords chain_{};      // empty at first
     uint64_t identity_ = kNone;  // of the coordinator that changed the pool last
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, grants in it
-    Static static_{0, 0};
+    Nodes static_{0, 0};                                     // of the server itself
     // Models the table randflake_lease_takeover: the time of the creation or of the last takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;

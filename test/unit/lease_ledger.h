@@ -11,6 +11,7 @@
 
 #include "core/lease/lease.h"
 #include "events.h"
+#include "printers.h"
 #include "toy_ring.h"
 
 namespace randflake::simulation {
@@ -45,10 +46,8 @@ public:
     void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
     int Grant(uint32_t server) {
-        holders_.push_back(server);
-        names_.push_back(starts_[server - 1].name);
-        lost_.push_back(Refused::kOther);
-        return static_cast<int>(holders_.size());
+        given_.push_back({server, starts_[server - 1].name});
+        return static_cast<int>(given_.size());
     }
 
     // Returns the grant with this incarnation. If the grant is 0, the caller sets it to a new one.
@@ -58,7 +57,7 @@ public:
     // Returns the name of the server to which the coordinator granted this incarnation's lease.
     int64_t GrantedTo(const Incarnation& incarnation) {
         const int grant = GrantOf(incarnation);
-        return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
+        return grant == 0 ? -1 : Of(grant).name;
     }
     // Records that the grant's server has started again, and that the server resumes the grant.
     void Resume(int grant, uint32_t server) {
@@ -66,20 +65,19 @@ public:
             Fail() << "a lease is resumed that nobody was granted";
             return;
         }
-        uint32_t& holder = holders_[static_cast<size_t>(grant) - 1];
+        uint32_t& holder = Of(grant).holder;
         if (holder != server && starts_[holder - 1].runs)
             Fail() << "a lease is resumed while another server has it";
         holder = server;
-        Lose(grant, Refused::kOther);
+        MayLose(grant, false);
     }
 
-    // Notes why a server may lose a grant. LoseAll() notes why it may lose all its grants.
-    void Lose(int grant, Refused why) {
-        if (grant != 0) lost_[static_cast<size_t>(grant) - 1] = why;
+    // Notes whether a server may lose a grant. After MayLoseAll(), it may lose all its grants.
+    void MayLose(int grant, bool may) {
+        if (grant != 0) Of(grant).may_lose = may;
     }
-    void LoseAll(int64_t name, Refused why) {
-        for (size_t i = 0; i < holders_.size(); i++)
-            if (starts_[holders_[i] - 1].name == name) lost_[i] = why;
+    void MayLoseAll(int64_t name) {
+        for (Given& given : given_) given.may_lose |= starts_[given.holder - 1].name == name;
     }
     // Returns whether this second of a node id is really free for a server: no other server has
     // used the second, and no other running server has a grant of it. If `leases` is true, this
@@ -88,12 +86,12 @@ public:
         const Second* found = Find(node, second);
         if (found == nullptr || (found->user != 0 && found->user != server)) return false;
         *grant = found->owner;
-        const size_t i = static_cast<size_t>(found->owner) - 1;
         if (*grant == 0) return !leases;
-        return (holders_[i] == server || !starts_[holders_[i] - 1].runs) &&
-               (!leases || starts_[holders_[i] - 1].name == starts_[server - 1].name);
+        const ServerStart& holder = starts_[Of(*grant).holder - 1];
+        return (Of(*grant).holder == server || !holder.runs) &&
+               (!leases || holder.name == starts_[server - 1].name);
     }
-    Refused lost(int grant) const { return lost_[static_cast<size_t>(grant) - 1]; }
+    bool may_lose(int grant) { return Of(grant).may_lose; }
     void MayBeLeasedTo(int64_t end) { last_claimed_ = std::max(last_claimed_, end); }
     int64_t last_claimed() const { return last_claimed_; }
 
@@ -179,6 +177,13 @@ private:
         uint32_t user = 0;  // the server that used it, 0 for none
     };
 
+    struct Given {
+        uint32_t holder;
+        int64_t name;  // of the server to which the coordinator granted it
+        bool may_lose = false;
+    };
+    Given& Of(int grant) { return given_[static_cast<size_t>(grant) - 1]; }
+
     struct ServerStart {
         int64_t name;
         bool runs;
@@ -196,11 +201,7 @@ private:
         return violations_;
     }
 
-    static std::string Text(const Fields& fields) {
-        std::ostringstream out;
-        out << "number " << fields.timestamp << '/' << fields.node_id << '/' << fields.sequence;
-        return out.str();
-    }
+    static std::string Text(const Fields& fields) { return "number " + FieldsText(fields); }
 
     void UseOf(const Layout& layout, std::vector<bool>* all_used, uint32_t server, bool leases,
                uint64_t raw) {
@@ -241,8 +242,7 @@ private:
     const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
         Second* found = Find(node, second);
         if (found == nullptr) return " is in a second that does not exist";
-        const uint32_t holder =
-            found->owner == 0 ? 0 : holders_[static_cast<size_t>(found->owner) - 1];
+        const uint32_t holder = found->owner == 0 ? 0 : Of(found->owner).holder;
         if (leases && holder != server) return " is outside the leases of its server";
         if (!leases && holder != 0 && starts_[holder - 1].runs)
             return " is in a lease of another server";
@@ -272,11 +272,9 @@ private:
     std::vector<LastUse> last_uses_;  // per node id
     std::vector<bool> used_;          // per number
     std::vector<bool> used_narrow_;
-    std::vector<uint64_t> ids_;      // per identifier, the number + 1 that it was issued for
-    std::vector<uint32_t> holders_;  // per grant
-    std::vector<int64_t> names_;     // per grant
-    std::vector<Refused> lost_;      // per grant
-    int64_t last_claimed_ = 0;       // no coordinator has leased this second or a later one
+    std::vector<uint64_t> ids_;  // per identifier, the number + 1 that it was issued for
+    std::vector<Given> given_;   // per grant
+    int64_t last_claimed_ = 0;   // no coordinator has leased this second or a later one
     randflake::Second latest_{};
     std::map<std::array<uint64_t, 2>, int> grants_;
     std::vector<ServerStart> starts_;

@@ -601,7 +601,7 @@ private:
         return made;
     }
     Coordinator model_{Made()};
-    Coordinator::Static served_{0, 0};
+    Coordinator::Nodes served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;
 };
 

@@ -101,8 +101,8 @@ private:
         if (done.request) request_ = *done.request;
     }
     void Execute(const Request& request, Answer* answer) {
-        answer->clear = answer->row = simulation::Execute(request, request.second.count, 1,
-                                                          true_ms_ / 1000, &pool_, &answer->grant);
+        answer->clear = answer->row =
+            simulation::Execute(request, 1, true_ms_ / 1000, &pool_, &answer->grant);
         answer->refused = !answer->clear;
     }
 

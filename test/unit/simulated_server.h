@@ -60,10 +60,9 @@ struct Answer {
     }
 };
 
-// Runs the request at a coordinator. Returns whether it did it. `known_end` is the end that the
-// holder of a renewed lease names.
-inline bool Execute(const Request& r, int64_t known_end, uint64_t identity, int64_t now,
-                    Coordinator* coordinator, LeaseGrant* grant) {
+// Runs the request at a coordinator. Returns whether it did it.
+inline bool Execute(const Request& r, uint64_t identity, int64_t now, Coordinator* coordinator,
+                    LeaseGrant* grant) {
     if (r.kind == Request::kRelease)
         return coordinator->Release(identity, now, r.lease_id, r.incarnation, r.second.count,
                                     r.role);
@@ -72,7 +71,7 @@ inline bool Execute(const Request& r, int64_t known_end, uint64_t identity, int6
         done = coordinator->Acquire(identity, now, r.incarnation, r.nodes, r.duration, r.secrets,
                                     r.role);
     else if (const auto end = coordinator->Renew(identity, now, r.lease_id, r.incarnation,
-                                                 known_end, r.duration, r.secrets, r.role))
+                                                 r.second.count, r.duration, r.secrets, r.role))
         done = LeaseGrant{0, 0, 0, {}, {*end}};
     *grant = done.value_or(LeaseGrant{});
     return done.has_value();
@@ -184,7 +183,6 @@ public:
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
     const Settings& last_settings() const { return last_settings_; }
-    NodeRange last_nodes() const { return last_settings_.nodes; }
     // Returns whether static node ids have an open window. While a window is open, the server
     // cannot use seconds that other servers may have used, even if its clock is set back.
     bool has_opened() const {
@@ -195,7 +193,7 @@ public:
     uint32_t number() const { return number_; }
     const Lease& open_lease() const { return memory_.holder.open(); }
     bool waits() const { return waits_; }
-    bool worker_idle() const { return !Worker().fiber.busy(); }
+    bool worker_idle() const { return !worker_.fiber.busy(); }
 
     bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
@@ -207,19 +205,19 @@ public:
         return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
                         memory_.holder.LastEnd());
     }
-    bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
+    bool reloads() const { return session_.task == Task::kReload && session_.fiber.busy(); }
     const SecretRecords& file() const { return file_; }
     // Returns whether `right` holds for the secrets and, during a reload, for the new file.
     template <typename Predicate> bool AllSecrets(Predicate&& right) const {
-        const bool decided = reloads() && locked_by_ == &Session();
+        const bool decided = reloads() && locked_by_ == &session_;
         return (decided || right(secrets_)) && (!reloads() || right(file_));
     }
 
     void ReloadSecrets(const SecretRecords& file) {
-        if (!running_ || stopping_ || Session().fiber.busy()) return;
+        if (!running_ || stopping_ || session_.fiber.busy()) return;
         file_ = file;
         Begin(Task::kReload);
-        while (in_recovery() && reloads()) Resume(&Session());
+        while (in_recovery() && reloads()) Resume(&session_);
     }
 
     void StepBackend() {
@@ -227,16 +225,16 @@ public:
     }
 
     void StepSession() {
-        if (!Session().fiber.busy() && has_secrets() && !stopping_) Begin(Task::kExtend);
-        StepProcess(&Session());
-        StepProcess(&Looker());
+        if (!session_.fiber.busy() && has_secrets() && !stopping_) Begin(Task::kExtend);
+        StepProcess(&session_);
+        StepProcess(&looker_);
     }
 
     // Performs one step of a clean stop. Only the lease worker and the lock's holder still run.
     void StepStop() {
         if (settings_.leases && !directory_.recovers && !sealed_) {
             if (worker_idle()) Seal();
-            StepProcess(&Worker());
+            StepProcess(&worker_);
             if (!sealed_) return;
         }
         if (locked_by_ != nullptr) {
@@ -244,19 +242,17 @@ public:
         } else {
             KillAll();
             Begin(Task::kStop);
-            while (Postmaster().fiber.busy()) Resume(&Postmaster());
+            Finish(&postmaster_process_);
             Crash();
         }
     }
 
-    void StepLooker() {
-        while (Looker().fiber.busy()) Resume(&Looker());
-    }
+    void StepLooker() { Finish(&looker_); }
     void Call() {
         Begin(&processes_[0], Task::kGenerate);
-        while (processes_[0].fiber.busy()) Resume(&processes_[0]);
+        Finish(&processes_[0]);
     }
-    void StepWorker() { StepProcess(&Worker()); }
+    void StepWorker() { StepProcess(&worker_); }
     void BeginFollow() { Begin(Task::kFollow); }
     void BeginAsk(int64_t duration, int64_t alleged_end) {
         asked_ = {duration, skew_ms_};
@@ -350,7 +346,7 @@ public:
     bool Locked() const { return locked_by_ == current_; }
     bool NoChildrenLeft() const {
         for (const Process& process : processes_)
-            if (process.fiber.busy() && &process != &Postmaster()) return false;
+            if (process.fiber.busy() && &process != &postmaster_process_) return false;
         return true;
     }
     void Wake() {}
@@ -376,10 +372,8 @@ public:
         MayNotComeBack();
         const bool identity_made = MakeIdentity();
         *origin = {directory_.system_identifier, directory_.timeline, *directory_.identity};
-        if (!directory_.window)
-            *error = identity_made ? StateError::kMissing : StateError::kLost;
-        else
-            *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
+        const bool lost = !directory_.window && !identity_made;
+        *error = lost ? StateError::kLost : directory_.Read(state);
         if (*error == StateError::kNone && state->write.number == 0) *error = StateError::kMissing;
         found_skew_ms_ = *error == StateError::kNone ? directory_.largest_skew_ms : 0;
         return !Fails();
@@ -387,9 +381,7 @@ public:
     bool PeekAtState(WindowState* state, StateError* error) {
         Step();
         MayNotComeBack();
-        *error = directory_.window ? DecodeWindowState(directory_.window->data(),
-                                                       directory_.window->size(), state)
-                                   : StateError::kMissing;
+        *error = directory_.Read(state);
         return !Fails();
     }
     bool WriteState(const WindowState& state) {
@@ -406,9 +398,9 @@ public:
             memory_.holder.open().id != 0)
             return true;
         if (mutant_ == kForgetsAddedSecrets) written.secrets = secrets_at_start_;
-        if (mutant_ == kWritesNoSkew && current_ != &Postmaster())
+        if (mutant_ == kWritesNoSkew && current_ != &postmaster_process_)
             written.skew = memory_.found_state.skew;
-        if (mutant_ == kStopsWithoutSkew && current_ == &Postmaster())
+        if (mutant_ == kStopsWithoutSkew && current_ == &postmaster_process_)
             written.skew.largest_ms = memory_.state.skew.largest_ms;
         if (mutant_ == kReleasesBeforeItStrikes && current_->task == Task::kSeal)
             std::ranges::copy(memory_.state.leases, written.leases);
@@ -419,12 +411,12 @@ public:
             holder.Resume(state.leases);
             TellLedger(holder.newest());
         }
-        Lose(state.leases, Refused::kLostInAFailure);  // until the marker shows the write
+        MayLose(state.leases, true);  // until the marker shows the write
         const bool fails = Fails();
         if (fails && mutant_ == kCountsNoFailedWrites) memory_.run--;
         events_->failed_writes += fails;
         // After a failed write, the disk may have the old or the new state.
-        if (mutant_ == kMovesTheWindowFirst && current_ != &Postmaster())
+        if (mutant_ == kMovesTheWindowFirst && current_ != &postmaster_process_)
             late_ = written;
         else if (!fails || random_->OneIn(2))
             WriteNow(written);
@@ -457,12 +449,11 @@ public:
             machine_->Forget(origin);
         else
             machine_->SetMarker(origin, marks);
-        Lose(written_, Refused::kOther);
+        MayLose(written_, false);
         return true;
     }
     void LockMarker() {
-        if (!directory_.identity && !directory_.window)
-            EncodeWindowState(WindowState{}, directory_.window.emplace().data());
+        if (!directory_.identity && !directory_.window) directory_.Write({});
         MakeIdentity();
         held_ = machine_->Lock({directory_.system_identifier, 0, *directory_.identity}, role_);
     }
@@ -489,7 +480,7 @@ public:
     void Look() {
         if (mutant_ == kOpensWithoutTheLook)
             memory_.looked = true;
-        else if (!Looker().fiber.busy())
+        else if (!looker_.fiber.busy())
             Begin(Task::kLook);
     }
     void Report(const WindowTrouble& trouble) {
@@ -503,7 +494,8 @@ public:
             if (plan.state.leases[i].id != 0)
                 Resumed(plan.state.leases[i]);
             else if (found.leases[i].id != 0)
-                ledger_->Lose(GrantOf(found.leases[i]), Required(WhyLost(found, found.leases[i])));
+                ledger_->MayLose(GrantOf(found.leases[i]),
+                                 Required(CannotResume(found, found.leases[i])));
             if (plan.state.leases[i].id == 0 && found.leases[i].id != 0 &&
                 mutant_ == kReleasesWhatItDoesNotResume)
                 done_.releases.push_back(
@@ -663,18 +655,7 @@ private:
         int secrets_at_first = 0;  // secrets when a backend starts
     };
     static constexpr size_t kBackends = 3;
-    static constexpr size_t kProcesses = kBackends + 4;
     static constexpr size_t kWindow = kMaxSlots;
-    // With only three inode numbers, files soon reuse the numbers of deleted files.
-    static constexpr int64_t kInodes = 3;
-
-    Process& Session() { return processes_[kBackends]; }
-    const Process& Session() const { return processes_[kBackends]; }
-    Process& Worker() { return processes_[kBackends + 1]; }
-    const Process& Worker() const { return processes_[kBackends + 1]; }
-    Process& Looker() { return processes_[kBackends + 3]; }
-    Process& Postmaster() { return processes_[kBackends + 2]; }
-    const Process& Postmaster() const { return processes_[kBackends + 2]; }
 
     void InitShared() {
         static_assert(kEmptySlot == 0);
@@ -710,10 +691,10 @@ private:
     }
 
     Process& ProcessOf(Task task) {
-        return task == Task::kStop                              ? Postmaster()
-               : task == Task::kLook                            ? Looker()
-               : task == Task::kExtend || task == Task::kReload ? Session()
-                                                                : Worker();
+        return task == Task::kStop                              ? postmaster_process_
+               : task == Task::kLook                            ? looker_
+               : task == Task::kExtend || task == Task::kReload ? session_
+                                                                : worker_;
     }
     void Begin(Task task) { Begin(&ProcessOf(task), task); }
     void Begin(Process* process, Task task) {
@@ -722,7 +703,7 @@ private:
     }
 
     void StepProcess(Process* process) {
-        const bool generates = process < &Session();
+        const bool generates = process < &session_;
         if (process->paused > 0) {
             process->paused--;
             return;
@@ -739,6 +720,9 @@ private:
         if (process->fiber.busy()) Resume(process);
     }
 
+    void Finish(Process* process) {
+        while (process->fiber.busy()) Resume(process);
+    }
     void Resume(Process* process) {
         current_ = process;
         failing_ = this;
@@ -766,13 +750,13 @@ private:
 
     // Lets other processes run. The postmaster does not pause, because it runs alone.
     void Step() {
-        if (current_ != nullptr && current_ != &Postmaster()) current_->fiber.Pause();
+        if (current_ != nullptr && current_ != &postmaster_process_) current_->fiber.Pause();
     }
     bool Fails() { return !calm_ && random_->OneIn(30); }
     void MayNotComeBack() {
-        if (current_ == nullptr || current_ == &Postmaster() || calm_ || !random_->OneIn(400))
+        if (current_ == nullptr || current_ == &postmaster_process_ || calm_ ||
+            !random_->OneIn(400))
             return;
-        events_->aborted++;
         EndCurrent();
     }
     bool Reserves() const {
@@ -947,7 +931,6 @@ private:
         LeaseRelease declined{};
         const LeaseOutcome outcome = core_.Answered(reply, &declined);
         if (declined.lease.id != 0) done_.releases.push_back(ReleaseOf(declined));
-        events_->declined += outcome == LeaseOutcome::kTooLong;
         events_->kept_behind += outcome == LeaseOutcome::kBehind;
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
@@ -1026,11 +1009,11 @@ private:
         const bool known = lease.incarnation != Incarnation{};
         return ledger_->GrantOf(known ? lease.incarnation : Incarnation{{number_, 0}});
     }
-    void Lose(const Lease (&leases)[kMaxLeases], Refused why) {
+    void MayLose(const Lease (&leases)[kMaxLeases], bool may) {
         for (const Lease& lease : leases)
-            if (lease.id != 0) ledger_->Lose(GrantOf(lease), why);
+            if (lease.id != 0) ledger_->MayLose(GrantOf(lease), may);
     }
-    // Records why the server loses each lease that the written state no longer contains.
+    // Notes which of the leases that the written state no longer contains the server may lose.
     void LoseStruck(const WindowState& written) {
         for (const Lease& lease : memory_.state.leases) {
             const auto same = [&](const Lease& kept) {
@@ -1041,36 +1024,29 @@ private:
                               randflake::LeaseOpensAt(memory_.found, written, lease.nodes,
                                                       memory_.held_off_until) >= lease.end ||
                               (current_->task == Task::kSeal && reaches_coordinator_);
-            if (over)
-                ledger_->Lose(GrantOf(lease), Refused::kLostStruck);
-            else if (current_->task == Task::kHear &&
-                     (lease.refused || answer_.refused || refused_.contains(GrantOf(lease)))) {
-                ledger_->Lose(GrantOf(lease), Refused::kLostRefused);
-                refused_.insert(GrantOf(lease));  // the write may fail, and the lease stay
-            }
+            const bool refused =
+                !over && current_->task == Task::kHear &&
+                (lease.refused || answer_.refused || refused_.contains(GrantOf(lease)));
+            if (over || refused) ledger_->MayLose(GrantOf(lease), true);
+            if (refused) refused_.insert(GrantOf(lease));  // the write may fail, and the lease stay
         }
     }
-    // Returns why a start that finds this state on disk cannot resume this lease.
-    Refused WhyLost(const WindowState& found, const Lease& lease) const {
+    // Returns whether a start that finds this state on disk cannot resume this lease.
+    bool CannotResume(const WindowState& found, const Lease& lease) const {
         const randflake::Start& start = memory_.start;
         const WriteRecord& write = found.write;
-        if (!Generates() || found.origin != start.origin) return Refused::kLostDirectory;
-        if (lease.nodes.count != start.leased_nodes) return Refused::kLostNodes;
-        if (found.secrets.count == 0 ||
-            CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone)
-            return Refused::kLostRing;
-        if (start.marker != 0 && start.marker != write.number && start.marker != write.follows)
-            return Refused::kLostWrite;
-        if (write.postmaster == start.postmaster) return Refused::kOther;
-        if (machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0))
-            return Refused::kLostBoot;
-        return held_ == nullptr    ? Refused::kLostLock
-               : start.marker == 0 ? Refused::kLostMarker
-                                   : Refused::kOther;
+        if (!Generates() || found.origin != start.origin ||
+            lease.nodes.count != start.leased_nodes || found.secrets.count == 0 ||
+            CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone ||
+            (start.marker != 0 && start.marker != write.number && start.marker != write.follows))
+            return true;
+        if (write.postmaster == start.postmaster) return false;
+        return machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0) ||
+               held_ == nullptr || start.marker == 0;
     }
     void Resumed(const Lease& lease) {
         const int grant = GrantOf(lease);
-        loses_renewals_ |= grant != 0 && ledger_->lost(grant) != Refused::kOther;
+        loses_renewals_ |= grant != 0 && ledger_->may_lose(grant);
         if (lease.incarnation != Incarnation{})
             ledger_->Resume(ledger_->GrantOf(lease.incarnation), number_);
         resumed_by_ = current_;
@@ -1086,79 +1062,75 @@ private:
     bool MakeIdentity() {
         if (directory_.identity) return false;
         ++*births_;
-        directory_.identity = FileIdentity{static_cast<uint64_t>(*births_ % kInodes), 0, *births_};
+        // With three inode numbers, files soon reuse the numbers of deleted files.
+        directory_.identity = FileIdentity{static_cast<uint64_t>(*births_ % 3), 0, *births_};
         return true;
     }
     void WriteNow(const WindowState& state) {
-        EncodeWindowState(state, directory_.window.emplace().data());
+        directory_.Write(state);
         directory_.largest_skew_ms = seen_skew_.largest_ms;
     }
 
-    Refused Required(Refused why) {
-        if (why == Refused::kOther && checks_)
+    bool Required(bool cause) {
+        if (!cause && checks_)
             ledger_->Violated("a server refuses, or loses a lease, for no cause");
-        return why;
+        return cause;
     }
 
-    // Call this after a session has tried to get a window for this slot. If the session still gets
-    // no number, the judge counts the cause.
+    // Judges a session that has tried to get a window for this slot, and still gets no number: that
+    // needs a cause. The judge knows all states, clocks and grants.
     void Judge(const Word& slot) {
         const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
                                                 Window::FromWord(words_[kWindow].value), 1)
                                     .outcome;
         if (checks_ && decided_by_ == current_ && decided_at_ == Now() &&
             outcome != Outcome::kReserved)
-            events_->refused_for[static_cast<size_t>(Required(WhyRefused(outcome)))]++;
+            Required(MustRefuse(outcome));
     }
-    Refused WhyRefused(Outcome outcome) {
+    bool MustRefuse(Outcome outcome) {
         const Second now = Now();
-        if (outcome == Outcome::kExhausted) return Refused::kUsedUp;
-        if (now < Second{0} || now >= SecondsEnd(layout_) || outcome == Outcome::kNoWord ||
-            outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd)
-            return Refused::kNoTime;
-        std::optional<Refused> why;
+        if (now < Second{0} || now >= SecondsEnd(layout_) || outcome == Outcome::kExhausted ||
+            outcome == Outcome::kNoWord || outcome == Outcome::kClockBeforeEpoch ||
+            outcome == Outcome::kClockAfterEnd)
+            return true;
         const NodeRange all{0, static_cast<uint32_t>(layout_.max_node_id()) + 1};
         const NodeRange& nodes = settings_.leases ? all : settings_.nodes;
         for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++) {
             int grant = 0;
             if (!ledger_->CouldUse(number_, settings_.leases, node, now.count, &grant)) continue;
-            if (!settings_.leases) return WhyNotOpen(now, memory_.ranges.At(memory_.range));
-            Refused lost = ledger_->lost(grant);
-            if (!memory_.loaded || memory_.keeps_leases)
-                lost = problem_ == WindowProblem::kSecrets ? Refused::kSecrets : Refused::kWorker;
+            if (!settings_.leases) return MustNotOpen(now, memory_.ranges.At(memory_.range));
+            bool lost = !memory_.loaded || memory_.keeps_leases || ledger_->may_lose(grant);
             const Lease& open = memory_.holder.open();
             for (const Lease& lease : {open, memory_.holder.next()})
                 if (lease.id != 0 && GrantOf(lease) == grant)
-                    lost = now >= lease.end   ? (loses_renewals_ ? Refused::kLostInAFailure : lost)
-                           : now >= open.end  ? WhyNotOpen(now, lease.nodes)
-                           : now < open.start ? Refused::kClock
-                                              : WhyNotOpen(now, open.nodes);
-            if (!why || lost == Refused::kOther) why = lost;
+                    lost = now >= lease.end  ? loses_renewals_ || lost
+                           : now >= open.end ? MustNotOpen(now, lease.nodes)
+                                             : now < open.start || MustNotOpen(now, open.nodes);
+            if (!lost) return false;
         }
-        return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
+        return true;
     }
-    // Returns why the server opens no window of the node ids `nodes` at `now`.
-    Refused WhyNotOpen(Second now, const NodeRange& nodes) {
+    // Returns whether the server has a cause to open no window of the node ids `nodes` at `now`.
+    bool MustNotOpen(Second now, const NodeRange& nodes) {
         const bool leases = settings_.leases;
         const Window window = Window::FromWord(words_[kWindow].value);
-        if (problem_ == WindowProblem::kSecrets) return Refused::kSecrets;
-        if (Steady() < memory_.retry_at_ms) return Refused::kDisk;
-        if (!window.closed() && now + 1 < window.end) return Refused::kClock;
+        if (problem_ == WindowProblem::kSecrets || Steady() < memory_.retry_at_ms ||
+            (!window.closed() && now + 1 < window.end))
+            return true;
         const bool held_off =
             leases ? memory_.found != StateError::kNone && memory_.found != StateError::kMissing
                    : !memory_.proven;
         if ((!leases && now < memory_.state.floor) ||
             (held_off && !MayOpen(memory_.held_off_until, leases ? UptimeMs{} : memory_.opens_at_ms,
                                   now, Present().uptime_ms)))
-            return Refused::kHoldOff;
+            return true;
         Second first = std::max(memory_.state.EndFor(nodes), window.earliest());
         if (!leases) first = std::max(first, memory_.earliest[memory_.range]);
+        // The end that is written ahead, a clock that was set back, or a look that is not done.
         if (now < first)
-            return first - now <= kWindowSeconds                         ? Refused::kAhead
-                   : first <= ledger_->latest() + kWindowSeconds         ? Refused::kClock
-                   : !leases && first <= Second{ledger_->last_claimed()} ? Refused::kLook
-                                                                         : Refused::kOther;
-        return leases || memory_.looked || memory_.proven ? Refused::kOther : Refused::kLook;
+            return first - now <= kWindowSeconds || first <= ledger_->latest() + kWindowSeconds ||
+                   (!leases && first <= Second{ledger_->last_claimed()});
+        return !leases && !memory_.looked && !memory_.proven;
     }
 
     void RecordSkew() {
@@ -1188,9 +1160,7 @@ private:
         const Second second = layout.SecondOf(fields.timestamp);
         follows_[fields.node_id] = std::max(follows_[fields.node_id], second + 1);
         WindowState state{};
-        if (!directory_.window ||
-            DecodeWindowState(directory_.window->data(), directory_.window->size(), &state) !=
-                StateError::kNone ||
+        if (directory_.Read(&state) != StateError::kNone ||
             state.EndFor({static_cast<uint32_t>(fields.node_id), 1}) <= second)
             ledger_->Violated("a number lies beyond what the disk says");
     }
@@ -1252,7 +1222,9 @@ private:
     mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
     // Processes.
-    std::array<Process, kProcesses> processes_{};
+    std::array<Process, kBackends + 4> processes_{};
+    Process &session_ = processes_[kBackends], &worker_ = processes_[kBackends + 1],
+            &postmaster_process_ = processes_[kBackends + 2], &looker_ = processes_[kBackends + 3];
     Process* current_ = nullptr;
     Process* locked_by_ = nullptr;
     bool changes_ = false;             // a process changes the slots or the window
