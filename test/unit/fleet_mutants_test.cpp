@@ -23,181 +23,84 @@ using enum Fleet;
 using enum Mutant;
 using Rules = CoordinatorRules;
 
-// The most frequent scenarios. The secret ones also change the servers' secrets.
-const Scenario kFleet{.fleet = kEverything}, kPair{.fleet = kTwoNodeIds},
+// The secret scenarios also change the servers' secrets.
+const Scenario kLeasing{}, kToldLeasing{.loses_nothing = true}, kFleet{.fleet = kEverything},
+    kBeside{.fleet = kEverything, .made_in_place = false},
+    kPoolChanges{.fleet = kEverything, .only_pool_changes = true},
+    kChangingFleet{.fleet = kEverything, .changes_settings = true}, kPair{.fleet = kTwoNodeIds},
     kOne{.fleet = kOneDirectory}, kSteadyPair{.fleet = kTwoNodeIds, .skew_stays = true},
     kSetBackPair{.fleet = kTwoNodeIds, .set_back_far = true},
     kSetBack{.fleet = kOneDirectory, .set_back_far = true},
     kChanging{.fleet = kOneDirectory, .changes_settings = true},
     kChangingAndSetBack{.fleet = kOneDirectory, .changes_settings = true, .set_back_far = true},
-    kFailovers{.only_failovers = true, .loses_nothing = true}, kSecretLeases{.rotates = true},
-    kSecretFleet{.fleet = kEverything, .rotates = true},
+    kFailovers{.only_failovers = true, .loses_nothing = true},
+    kFleetFailovers{.fleet = kEverything, .only_failovers = true, .loses_nothing = true},
+    kSecretLeases{.rotates = true}, kSecretFleet{.fleet = kEverything, .rotates = true},
     kSecretPair{.fleet = kTwoNodeIds, .rotates = true};
 
-Scenario With(Scenario scenario, Mutant mutant, const Rules& rules = {},
-              const Operation& operation = {}) {
+Scenario With(Scenario scenario, Mutant mutant) {
     scenario.mutant = mutant;
+    return scenario;
+}
+Scenario With(Scenario scenario, const Rules& rules) {
     scenario.rules = rules;
+    return scenario;
+}
+Scenario With(Scenario scenario, const Operation& operation) {
     scenario.operation = operation;
     return scenario;
 }
-Scenario With(const Scenario& scenario, const Rules& rules) {
-    return With(scenario, kNothing, rules);
-}
-Scenario With(const Scenario& scenario, const Operation& operation) {
-    return With(scenario, kNothing, {}, operation);
-}
+
+#define MUTANT(scenario, mutant) {#mutant, With(scenario, mutant)},
+#define WITHOUT(scenario, Kind, rule) \
+    { #rule, With(scenario, Kind{.rule = false}) }
 
 const BrokenRule kBrokenRules[] = {
-    {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
-    {"LeasesThatAreGrantedAheadOfTheMark", With(kRareFailovers, Rules{.wait_for_mark = false})},
-    {"AMarkThatAPurgeDoesNotRaise", {.rules = {.purge_raises_mark = false}}},
-    {"NoHoldOffBeforeTheFirstKnownGrant",
-     {.rules = {.knows_where_made = false}, .loses_nothing = true}},
-    {"NoHoldOffByAnotherCoordinator", {.rules = {.hold_off = false}}},
-    {"AHoldOffThatTakesClocksForEqual",
-     {.rules = {.hold_off_for_skew = false, .hold_off_for_renewals = false}}},
-    {"LeasesThatAreLongerThanTheHoldOff", {.rules = {.longest_lease = false}}},
-    {"RenewalOfALeaseThatHasEnded", {.rules = {.renew_before_end = false}}},
-    {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}},
-    {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
-    {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
+    WITHOUT(kLeasing, Rules, start_from_mark),
+    WITHOUT(kRareFailovers, Rules, wait_for_mark),
+    WITHOUT(kLeasing, Rules, purge_raises_mark),
+    WITHOUT(kToldLeasing, Rules, knows_where_made),
+    WITHOUT(kLeasing, Rules, hold_off),
+    {"hold_off_for_skew_and_hold_off_for_renewals",
+     With(kLeasing, Rules{.hold_off_for_skew = false, .hold_off_for_renewals = false})},
+    WITHOUT(kLeasing, Rules, longest_lease),
+    WITHOUT(kLeasing, Rules, renew_before_end),
+    WITHOUT(kLeasing, Rules, renew_margin),
+    WITHOUT(kLeasing, Rules, renew_keeps_end),
+    WITHOUT(kLeasing, Rules, own_incarnation),
     // Drops both rules, because either rule alone stops nearly all renewals that this case needs.
-    {"NoExclusionConstraintAndRenewalsOfNodeIdsThatALaterLeaseHad",
-     {.rules = {.renew_unless_followed = false, .exclusion = false}}},
-
-    {"ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce",
-     {.rules = {.creation_counts = false}}},
-    {"ACoordinatorMadeBesideAClosedOneThatGrantsAtOnce",
-     {.fleet = kEverything, .rules = {.creation_counts = false}, .made_in_place = false}},
-    {"AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt",
-     {.fleet = kEverything, .identity_has_birth = false}},
-    {"RenewalToAnyEnd", With(kFleet, Rules{.bounded_renewal = false})},
-    {"ReleaseByAnotherRole", With(kFleet, Rules{.own_role = false})},
-    {"NodeIdsOfTheCoordinatorsOwnServerLeasedOut", With(kFleet, Rules{.own_nodes = false})},
-    {"NodeIdsThatWereStaticLeasedOutAtOnce",
-     {.fleet = kEverything, .rules = {.added_nodes_wait = false}, .only_pool_changes = true}},
-    {"APoolThatIsOpenedAgainAndGrantsAtOnce", With(kFleet, Rules{.reopening_waits = false})},
-    {"AFailoverThatLostNothingAfterOneThatDid",
-     With(kFailovers, Rules{.lost_nothing_once = false})},
-    {"AFailoverThatLostSomethingAfterOneThatDidNot",
-     {.fleet = kEverything,
-      .rules = {.lost_nothing_ends = false},
-      .only_failovers = true,
-      .loses_nothing = true}},
-    {"ATakeoverThatNoChangeHasWrittenBeforeOneThatLostNothing",
-     With(kFailovers, Rules{.promoted_once = false})},
-
-    {"OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds",
-     With(kPair, kOpensOwnStateAtTheWrittenEnd)},
-    {"AStartBelowTheWrittenEnd", With(kOne, kOpensBelowTheWrittenEnd)},
-    {"ADiskThatIsRolledBackToAStopBeforeTheLastRun", With(kSteadyPair, kIgnoresOtherRuns)},
-    {"NodeIdsNewToADirectoryUsedAtOnce", With(kPromptStarts, kStartsUnknownNodeIdsAtOnce)},
-    {"PartlyKnownNodeIdsTakenForKnown", With(kSteadyPair, kTakesOneNodeIdForAll)},
-    {"EndsOfOtherRangesThatACopyTakesForItsOwn", With(kSteadyPair, kTrustsEveryKnownRange)},
-    {"ACopyTakenForTheOriginal", With(kSteadyPair, kTakesCopiesForTheOriginal)},
-    {"AStopOfAnyTimeTakenForAProof", With(kHandovers, kIgnoresTheTimeSinceTheStop)},
-    {"AHoldOffThatRunsWhileTheServerIsAStandby", With(kFleet, kHoldsOffFromTheServersStart)},
-    {"AWindowMovedBeforeItsEndIsWritten", With(kOne, kMovesTheWindowFirst)},
-    {"ALeaseOpenedBelowAWrittenEnd", With(kOne, kOpensLeasesAnywhere)},
-    {"AStartBelowTheEndOfALeaseThatWasUsed", With(kOne, kRecordsNoLeases)},
-    {"AnUnusedWindowThatTakesBackWhatAFormerOneRecorded",
-     With(kOne, kTakesBackWhatAFormerWindowRecorded)},
-
-    {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook", With(kFleet, kOpensWithoutTheLook)},
-
-    {"ARangeEnteredBelowItsWrittenEnd", With(kSetBack, kChoosesRangesInUse)},
-    {"ARangeChosenByAClockThatWasNotSetBack", With(kSetBack, kChoosesByAnotherClock)},
-    {"ARangeWhoseEndsAreNotWritten", With(kSetBack, kLeavesRangesUnwritten)},
-    {"ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed", With(kHandovers, kForgetsTheFloor)},
-    {"AStopOfSomeNodeIdsTakenForAProofOfAll", With(kSetBackPair, kProvesOneRangeForAll)},
-
-    {"AStopOfTheFirstRangeTakenForAProofOfTheSpareOnes", With(kHandovers, kProvesByTheFirstRange)},
-    {"ASpareRangeEnteredDuringTheHoldOff",
-     With(kChangingAndSetBack, kEntersRangesDuringTheHoldOff)},
-    {"ARangeEnteredBeforeTheSecondsOfItsLastWindow",
-     With(kChangingAndSetBack, kForgetsWhereARangeWasLeft)},
-    {"WordsLeftInARangeThatIsLeft", With(kChangingAndSetBack, kLeavesRangesByClosing)},
-
-    {"AHoldOffThatAChangeDoesNotProlong", With(kChanging, kKeepsTheHoldOffOfTheStart)},
-    {"AHoldOffOfALeaseThatAChangeDoesNotProlong",
-     {.fleet = kEverything, .changes_settings = true, .mutant = kKeepsTheHoldOffOfALease}},
-    {"AFloorThatAChangeDoesNotRaise", With(kChanging, kRaisesNoFloor)},
-    {"AStateWithoutTheDifferenceOfItsRun", With(kChanging, kWritesNoSkew)},
-    {"AStopWithoutTheDifferenceOfItsRun", With(kChanging, kStopsWithoutSkew)},
-
-    {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
-     With(kFleet, Operation{.waits_until_free = false})},
-    {"ACoordinatorMadeWhileItsPredecessorGrants", With(kFleet, Operation{.closes_first = false})},
-    {"NodeIdsGivenUpByACoordinatorsServerThatAreInThePool",
-     With(kHandovers, Operation{.takes_own_nodes_out = false})},
-    {"APoolThatIsNotConfiguredAgainAfterAFailover",
-     With(kFleet, Operation{.configures_again = false})},
-    {"AWordThatNothingWasLostThatIsUntrue",
-     {.loses_nothing = true, .operation = {.says_what_is = false}}},
-    {"ClocksThatDifferByMore", With(kSteadyPair, Operation{.clocks_agree = false})},
-
-    {"AnUnclearCommitTakenForAGrant", {.mutant = kTakesUnclearGrants}},
-    {"OneIncarnationForAll", {.mutant = kSameIncarnation}},
-
-    {"ALeaseThatIsLostInACrash", {.mutant = kResumesNothing}},
-    {"ALeaseThatIsLostWithItsPostmaster", {.mutant = kResumesInOnePostmasterOnly}},
-    {"ALeaseOfThePrimaryThatAPromotedStandbyResumesAfterACrash", {.mutant = kResumesAfterAnyCrash}},
-    {"ALeaseThatIsResumedInACopy", {.mutant = kResumesInCopies}},
-    {"ALeaseThatIsResumedWithoutTheLock", {.mutant = kResumesWithoutTheLock}},
-    {"AMarkerThatIsWrittenWithoutItsLock", {.mutant = kMarksWithoutTheLock}},
-    {"ADiskThatIsSetBackWithinARun", {.mutant = kComparesRunsOnly}},
-    {"AFailedWriteThatIsTakenForTheNext", {.mutant = kCountsNoFailedWrites}},
-    {"AWindowThatTheMarkerDoesNotShow", {.mutant = kMarksTheWriteBefore}},
-    {"ALeaseOfOneNodeIdResumedForTwo", {.mutant = kResumesOtherNodeCounts}},
-    {"AReleaseBeforeTheLeaseIsStruck", {.mutant = kReleasesBeforeItStrikes}},
-    {"ALeaseReleasedThatMayNotBeResumed", {.mutant = kReleasesWhatItDoesNotResume}},
-    {"WindowOpenedBeforeTheWordsAreStored", {.mutant = kOpensFirst}},
-    {"WordsLeftInASealedWindow", {.mutant = kSealsByClosing}},
-    {"SecondsGivenBackThatWereUsed", {.mutant = kGivesAllBack}},
-    {"SecondsGivenBackThatAFormerWindowUsed", With(kOne, kGivesBackWhatItUsedBefore)},
-    {"SilenceTakenForARenewal", {.mutant = kTakesSilenceForARenewal}},
-    {"TheOpenLeaseExtendedByARenewalOfTheNext", {.mutant = kExtendsAnotherLease}},
-    {"ALastSecondTakenForAnEnd", {.mutant = kTakesRenewalsForLonger}},
-    {"ARenewalThatIsTakenToAnyEnd", {.mutant = kTakesAnyRenewal}},
-    {"AWindowThatEndsLaterThanTheClockAllows", {.mutant = kRecordsAnyEnd}},
-    {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.mutant = kOpensTooEarly}},
-
-    {"StoreForCompareAndSwap", {.mutant = kPlainStore}},
-
-    {"NumbersThatAreNotSkipped", With(kSecretFleet, kSkipsNothing)},
-    {"NumbersSkippedByTheWrongInterval", With(kSecretFleet, kSkipsByTheNumbersInterval)},
-    {"ARunThatIsEncryptedUnderTheSecretOfTheClock", With(kSecretPair, kEncryptsByTheClock)},
-    {"ASessionThatKeepsTheSecretsItBeganWith", With(kSecretLeases, kKeepsTheSessionsSecrets)},
-    {"SecretsThatAreReadBeforeTheNumberIsReserved", With(kSecretLeases, kLooksBeforeItReserves)},
-
-    {"SecretsOfThePastThatAreTaken", With(kSecretPair, kTakesSecretsOfThePast)},
-    {"SecretsOfSecondsThatOthersMayHaveReached", With(kSecretPair, kTakesSecretsOfThePresent)},
-    {"SecretsOfSecondsThatWereLeasedBefore", With(kSecretLeases, kForgetsLeases)},
-    {"ALeaseResumedUnderAnotherRing", With(kSecretLeases, kResumesUnderAnySecrets)},
-    {"SecretsOfSecondsOfALeaseThatIsResumedMeanwhile", With(kSecretLeases, kLooksAtLeasesFirst)},
-    {"AnAnswerFromBeforeASecretWasAdded", With(kSecretLeases, kHearsOldAnswers)},
-    {"SecretsThatAreReplacedWhileAServerRuns", With(kSecretLeases, kReloadsAnything)},
-    {"AWindowThatIsExtendedWhileSecretsAreAdded", With(kSecretLeases, kReloadsWithoutTheLock)},
-    {"AStartUnderFewerOrOtherSecrets", With(kSecretPair, kStartsUnderAnySecrets)},
-    {"AStateWithoutTheSecretsThatWereAdded", With(kWrongFiles, kForgetsAddedSecrets)},
-
-    {"LeasesBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_grants = false})},
-    {"RenewalsBeyondASecretThatOneSideLacks", With(kSecretLeases, Rules{.stops_renewals = false})},
-    {"LeasesBeyondASecretThatTheHolderLacks",
-     With(kSecretLeases, Rules{.stops_at_missing = false})},
-    {"LeasesBeyondASecretThatTheCoordinatorLacks",
-     With(kSecretLeases, Rules{.stops_at_unknown = false})},
-    {"SecretsAddedThatLeasesReach",
+    {"renew_unless_followed_and_exclusion",
+     With(kLeasing, Rules{.renew_unless_followed = false, .exclusion = false})},
+    WITHOUT(kLeasing, Rules, creation_counts),
+    {"creation_counts_beside", With(kBeside, Rules{.creation_counts = false})},
+    {"identity_has_birth", {.fleet = kEverything, .identity_has_birth = false}},
+    WITHOUT(kFleet, Rules, bounded_renewal),
+    WITHOUT(kFleet, Rules, own_role),
+    WITHOUT(kFleet, Rules, own_nodes),
+    WITHOUT(kPoolChanges, Rules, added_nodes_wait),
+    WITHOUT(kFleet, Rules, reopening_waits),
+    WITHOUT(kFailovers, Rules, lost_nothing_once),
+    WITHOUT(kFleetFailovers, Rules, lost_nothing_ends),
+    WITHOUT(kFailovers, Rules, promoted_once),
+    WITHOUT(kSecretLeases, Rules, stops_grants),
+    WITHOUT(kSecretLeases, Rules, stops_renewals),
+    WITHOUT(kSecretLeases, Rules, stops_at_missing),
+    WITHOUT(kSecretLeases, Rules, stops_at_unknown),
+    {"secrets_after_leases_and_secrets_after_mark",
      With(kSecretLeases, Rules{.secrets_after_leases = false, .secrets_after_mark = false})},
-    {"SecretsAddedThatUnknownLeasesReach", With(kSecretLeases, Rules{.secrets_after_mark = false})},
-    {"AServerThatIsNotStoppedBeforeASecretThatItLacks",
-     With(kSecretPair, Operation{.stops_in_time = false})},
-    {"ASecondCoordinatorThatIsNotToldOfASecret",
-     With(kSecretFleet, Operation{.adds_everywhere = false})},
-    {"ACoordinatorThatIsNotToldOfSecretsAfterAFailover",
-     With(kSecretLeases, Operation{.sets_secrets_again = false})},
-};
+    WITHOUT(kSecretLeases, Rules, secrets_after_mark),
+
+    WITHOUT(kFleet, Operation, waits_until_free),
+    WITHOUT(kFleet, Operation, closes_first),
+    WITHOUT(kHandovers, Operation, takes_own_nodes_out),
+    WITHOUT(kFleet, Operation, configures_again),
+    WITHOUT(kToldLeasing, Operation, says_what_is),
+    WITHOUT(kSteadyPair, Operation, clocks_agree),
+    WITHOUT(kSecretPair, Operation, stops_in_time),
+    WITHOUT(kSecretFleet, Operation, adds_everywhere),
+    WITHOUT(kSecretLeases, Operation, sets_secrets_again),
+
+    RANDFLAKE_MUTANTS(MUTANT) RANDFLAKE_PROMISES(MUTANT)};
 
 bool Finds(const Scenario& scenario, uint64_t seed) {
     const Findings found = Simulate(scenario, seed);
@@ -210,11 +113,7 @@ bool Finds(const Scenario& scenario, uint64_t seed) {
 TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     constexpr uint64_t kSchedules = 100000;  // many times the number needed
     constexpr uint64_t kWithoutRecord = 100;
-    const auto& [name, rule] = GetParam();
-    Scenario scenario = rule;
-    scenario.layout = {kWindowEpochMs, 8, 3, 2};
-    scenario.layout.lowest_stands_for_second = scenario.rotates;
-    scenario.numbers = scenario.layout;
+    const auto& [name, scenario] = GetParam();
     const std::vector<uint64_t> recorded = RecordedSeeds(name);
     if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); })) return;
     uint64_t seed = 1;

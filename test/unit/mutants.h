@@ -12,91 +12,60 @@
 
 namespace randflake::simulation {
 
+// Each mutant stands with the scenario of fleet_mutants_test.cpp that finds it. SimulatedServer's
+// own checks find those of RANDFLAKE_PROMISES before any number is used twice.
+// clang-format off
+#define RANDFLAKE_MUTANTS(MUTANT)                                                                 \
+    MUTANT(kPair, kOpensOwnStateAtTheWrittenEnd) MUTANT(kOne, kOpensBelowTheWrittenEnd)           \
+    MUTANT(kSteadyPair, kIgnoresOtherRuns) MUTANT(kPromptStarts, kStartsUnknownNodeIdsAtOnce)     \
+    MUTANT(kSteadyPair, kTakesOneNodeIdForAll) MUTANT(kSteadyPair, kTrustsEveryKnownRange)        \
+    MUTANT(kSteadyPair, kTakesCopiesForTheOriginal)                                               \
+    MUTANT(kHandovers, kIgnoresTheTimeSinceTheStop) MUTANT(kFleet, kHoldsOffFromTheServersStart)  \
+    MUTANT(kSecretPair, kStartsUnderAnySecrets) MUTANT(kFleet, kOpensWithoutTheLook)              \
+    MUTANT(kSetBack, kChoosesRangesInUse) MUTANT(kSetBack, kChoosesByAnotherClock)                \
+    MUTANT(kHandovers, kForgetsTheFloor) MUTANT(kSetBackPair, kProvesOneRangeForAll)              \
+    MUTANT(kSetBack, kLeavesRangesUnwritten) MUTANT(kHandovers, kProvesByTheFirstRange)           \
+    MUTANT(kOne, kMovesTheWindowFirst) MUTANT(kOne, kRecordsNoLeases)                             \
+    MUTANT(kWrongFiles, kForgetsAddedSecrets) MUTANT(kOne, kTakesBackWhatAFormerWindowRecorded)   \
+    MUTANT(kOne, kOpensLeasesAnywhere) MUTANT(kLeasing, kTakesUnclearGrants)                      \
+    MUTANT(kLeasing, kSameIncarnation) MUTANT(kLeasing, kGivesAllBack)                            \
+    MUTANT(kLeasing, kTakesSilenceForARenewal) MUTANT(kLeasing, kExtendsAnotherLease)             \
+    MUTANT(kLeasing, kTakesRenewalsForLonger) MUTANT(kLeasing, kTakesAnyRenewal)                  \
+    MUTANT(kLeasing, kRecordsAnyEnd) MUTANT(kLeasing, kOpensTooEarly)                             \
+    MUTANT(kSecretLeases, kHearsOldAnswers) MUTANT(kLeasing, kResumesAfterAnyCrash)               \
+    MUTANT(kLeasing, kResumesInCopies) MUTANT(kLeasing, kResumesWithoutTheLock)                   \
+    MUTANT(kLeasing, kMarksWithoutTheLock) MUTANT(kLeasing, kComparesRunsOnly)                    \
+    MUTANT(kLeasing, kCountsNoFailedWrites) MUTANT(kLeasing, kMarksTheWriteBefore)                \
+    MUTANT(kLeasing, kResumesOtherNodeCounts) MUTANT(kSecretLeases, kResumesUnderAnySecrets)      \
+    MUTANT(kSecretLeases, kLooksAtLeasesFirst) MUTANT(kLeasing, kReleasesBeforeItStrikes)         \
+    MUTANT(kLeasing, kReleasesWhatItDoesNotResume) MUTANT(kLeasing, kOpensFirst)                  \
+    MUTANT(kLeasing, kSealsByClosing) MUTANT(kLeasing, kPlainStore)                               \
+    MUTANT(kSecretPair, kTakesSecretsOfThePast) MUTANT(kSecretPair, kTakesSecretsOfThePresent)    \
+    MUTANT(kSecretLeases, kForgetsLeases) MUTANT(kSecretLeases, kReloadsAnything)                 \
+    MUTANT(kSecretLeases, kReloadsWithoutTheLock) MUTANT(kSecretFleet, kSkipsNothing)             \
+    MUTANT(kSecretFleet, kSkipsByTheNumbersInterval) MUTANT(kSecretPair, kEncryptsByTheClock)     \
+    MUTANT(kSecretLeases, kKeepsTheSessionsSecrets) MUTANT(kSecretLeases, kLooksBeforeItReserves)
+#define RANDFLAKE_PROMISES(MUTANT)                                                                \
+    MUTANT(kChangingAndSetBack, kEntersRangesDuringTheHoldOff)                                    \
+    MUTANT(kChangingAndSetBack, kForgetsWhereARangeWasLeft)                                       \
+    MUTANT(kChangingAndSetBack, kLeavesRangesByClosing)                                           \
+    MUTANT(kChanging, kKeepsTheHoldOffOfTheStart)                                                 \
+    MUTANT(kChangingFleet, kKeepsTheHoldOffOfALease) MUTANT(kChanging, kRaisesNoFloor)            \
+    MUTANT(kChanging, kWritesNoSkew) MUTANT(kChanging, kStopsWithoutSkew)                         \
+    MUTANT(kOne, kGivesBackWhatItUsedBefore) MUTANT(kLeasing, kResumesNothing)                    \
+    MUTANT(kLeasing, kResumesInOnePostmasterOnly)
+// clang-format on
+
+#define RANDFLAKE_MUTANT(scenario, mutant) mutant,
 enum class Mutant : uint8_t {
     kNothing,
-
-    kOpensOwnStateAtTheWrittenEnd,
-    kOpensBelowTheWrittenEnd,
-    kIgnoresOtherRuns,
-    kStartsUnknownNodeIdsAtOnce,
-    kTakesOneNodeIdForAll,
-    kTrustsEveryKnownRange,
-    kTakesCopiesForTheOriginal,
-    kIgnoresTheTimeSinceTheStop,
-    kHoldsOffFromTheServersStart,
-    kStartsUnderAnySecrets,
-
-    kOpensWithoutTheLook,
-
-    kChoosesRangesInUse,
-    kChoosesByAnotherClock,
-    kForgetsTheFloor,
-    kProvesOneRangeForAll,
-    kLeavesRangesUnwritten,
-    kProvesByTheFirstRange,
-
-    kMovesTheWindowFirst,  // the write arrives after the window has moved
-    kRecordsNoLeases,
-    kForgetsAddedSecrets,
-    kTakesBackWhatAFormerWindowRecorded,
-
-    kOpensLeasesAnywhere,
-    kTakesUnclearGrants,
-    kSameIncarnation,
-    kGivesAllBack,
-    kTakesSilenceForARenewal,
-    kExtendsAnotherLease,
-    kTakesRenewalsForLonger,
-    kTakesAnyRenewal,
-    kRecordsAnyEnd,
-    kOpensTooEarly,
-    kHearsOldAnswers,
-
-    kResumesAfterAnyCrash,
-    kResumesInCopies,
-    kResumesWithoutTheLock,
-    kMarksWithoutTheLock,
-    kComparesRunsOnly,
-    kCountsNoFailedWrites,
-    kMarksTheWriteBefore,
-    kResumesOtherNodeCounts,
-    kResumesUnderAnySecrets,
-    kLooksAtLeasesFirst,
-    kReleasesBeforeItStrikes,
-    kReleasesWhatItDoesNotResume,
-
+    RANDFLAKE_MUTANTS(RANDFLAKE_MUTANT)
+    // outage_test.cpp finds these.
     kStrikesUnheard,
     kResumesOnce,
     kWritesNoRenewals,
     kExtendsWhenAnswered,
-
-    kOpensFirst,
-    kSealsByClosing,
-    kPlainStore,
-
-    kTakesSecretsOfThePast,
-    kTakesSecretsOfThePresent,
-    kForgetsLeases,
-    kReloadsAnything,
-    kReloadsWithoutTheLock,
-    kSkipsNothing,
-    kSkipsByTheNumbersInterval,
-    kEncryptsByTheClock,
-    kKeepsTheSessionsSecrets,
-    kLooksBeforeItReserves,
-
-    // SimulatedServer's own checks find these mutants before any number is used twice.
-    kEntersRangesDuringTheHoldOff,
-    kForgetsWhereARangeWasLeft,
-    kLeavesRangesByClosing,
-    kKeepsTheHoldOffOfTheStart,
-    kKeepsTheHoldOffOfALease,
-    kRaisesNoFloor,
-    kWritesNoSkew,
-    kStopsWithoutSkew,
-    kGivesBackWhatItUsedBefore,
-    kResumesNothing,
-    kResumesInOnePostmasterOnly,
+    RANDFLAKE_PROMISES(RANDFLAKE_MUTANT)
 };
 
 using enum Mutant;
