@@ -60,8 +60,8 @@ in_js() {
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
-# Checks that this machine's npm and npm 9.2.0 of Debian 12 can read the lock file. In npm 9.2.0, the
-# dry run deletes the packages that are installed, so it runs in a copy.
+# Checks that this machine's npm and npm 9.2.0 of Debian 12 can read the lock file. In npm 9.2.0,
+# the dry run deletes the packages that are installed, so it runs in a copy.
 directory=$(mktemp -d)
 cp test/js/package*.json "$directory"
 (cd "$directory" && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
