@@ -5,7 +5,7 @@
 # Seen:  more than 15 characters make an object. The sign counts as one of them. So most 53-bit keys
 #        are objects and some are numbers, in one column; === and Map find none of the objects.
 . findings/lib.sh json-bigint@1.0.0
-cat >keys.mjs <<'END'
+run mjs <<'END' | seen 3<<'SEEN'
 import JSONBig from 'json-bigint';
 for (const text of ['450359962737049', '-450359962737049', '4503599627370497']) {
   const { id } = JSONBig.parse(`{"id": ${text}}`);
@@ -14,10 +14,8 @@ for (const text of ['450359962737049', '-450359962737049', '4503599627370497']) 
 }
 console.log(JSONBig.parse('4503599627370497') === JSONBig.parse('4503599627370497'));
 END
-node keys.mjs | tee seen
-diff - seen <<'END'
 450359962737049 true number number
 -450359962737049 true object bigint
 4503599627370497 true object bigint
 false
-END
+SEEN

@@ -11,12 +11,23 @@ stop_jobs() { for job in $(jobs -p); do pkill -P "$job" || kill "$job" || true; 
 cd "$folder"
 [ $# = 0 ] || npm install --silent --no-audit --no-fund --ignore-scripts "$@"
 
+# run cjs|mjs: runs a program of Node.js from the input
+run() { cat >"keys.$1" && node "keys.$1"; }
+
+# COMMAND | seen 3<<TEXT: shows the output of the command, and fails if it is not this text
+seen() { tee seen && diff - seen <&3; }
+
+# unpack PACKAGE...: unpacks packages of this Debian in the folder
+unpack() {
+    apt-get download "$@" >/dev/null 2>&1
+    for package in *.deb; do dpkg -x "$package" .; done
+}
+
 # start_server PACKAGE... -- OPTION...: starts PostgreSQL 15.20 of Debian bookworm, with more packages
 start_server() {
     local packages=()
     while [ "$1" != -- ]; do packages+=("$1") && shift; done
-    apt-get download postgresql-15=15.20-0+deb12u1 postgresql-client-15=15.20-0+deb12u1 "${packages[@]}" >/dev/null 2>&1
-    for package in *.deb; do dpkg -x "$package" .; done
+    unpack postgresql-15=15.20-0+deb12u1 postgresql-client-15=15.20-0+deb12u1 "${packages[@]}"
     run_server "$folder/usr/lib/postgresql/15/bin" "${@:2}"
 }
 
@@ -28,8 +39,7 @@ start_server_of_sid() {
     unpack_later sid postgresql-18=18.6-3 "${packages[@]}" libc6 libcom-err2 libgcc-s1 libgssapi-krb5-2 libicu78 \
         libk5crypto3 libkeyutils1 libkrb5-3 libkrb5support0 libldap2 liblz4-1 libnuma1 libsasl2-2 libssl3t64 \
         libstdc++6 libsystemd0 liburing2 libxml2-16 libzstd1 zlib1g libpam0g libaudit1 libcap-ng0 libpq5 libxxhash0
-    apt-get download patchelf postgresql-client-15=15.20-0+deb12u1 >/dev/null 2>&1
-    for package in *.deb; do dpkg -x "$package" .; done
+    unpack patchelf postgresql-client-15=15.20-0+deb12u1
     usr/bin/patchelf --set-interpreter "$folder/later$libraries/ld-linux-x86-64.so.2" \
         --force-rpath --set-rpath "$folder/later$libraries" $server/postgres $server/initdb $server/pg_ctl
     run_server "$folder/$server" "${@:2}"

@@ -16,11 +16,12 @@ lib=later/usr/lib/x86_64-linux-gnu
 $lib/ld-linux-x86-64.so.2 --library-path $lib later/usr/bin/odyssey odyssey.conf >log &
 sleep 3
 show="SELECT current_setting('work_mem'), current_setting('my.key', true), current_setting('search_path')"
-for options in '-c search_path=a,b' '-c my.key=on -c work_mem=9MB' '-c work_mem=9MB -c my.key=on'; do
-    for port in 7401 7402; do PGOPTIONS=$options sql "host=127.0.0.1 port=$port dbname=postgres" -c "$show"; done | paste -sd/
-done | tee seen
-sql "host=127.0.0.1 port=7402 dbname=each" -c "SET work_mem = '9MB'" -c 'SET search_path = a, b' -c "$show" | tee -a seen
-diff - seen <<'SEEN'
+{
+    for options in '-c search_path=a,b' '-c my.key=on -c work_mem=9MB' '-c work_mem=9MB -c my.key=on'; do
+        for port in 7401 7402; do PGOPTIONS=$options sql "host=127.0.0.1 port=$port dbname=postgres" -c "$show"; done | paste -sd/
+    done
+    sql "host=127.0.0.1 port=7402 dbname=each" -c "SET work_mem = '9MB'" -c 'SET search_path = a, b' -c "$show"
+} | seen 3<<'SEEN'
 4MB||a,b/4MB||"a,b"
 9MB|on|"$user", public/4MB||"$user", public
 9MB|on|"$user", public/9MB||"$user", public

@@ -38,7 +38,6 @@ member two 7311
 python() { user env PYTHONPATH="$folder/usr/lib/python3/dist-packages" /usr/bin/python3 "$@"; }
 patroni() { python -c "from patroni.__main__ import main; main()" "$folder/$1.yml" >>"d/$1.log" 2>&1 & }
 ctl() { python -c "from patroni.ctl import ctl; ctl()" -c "$folder/one.yml" "$@"; }
-on() { user "$folder/usr/lib/postgresql/15/bin/psql" -h "$folder/d" -p "$1" -U boss -XAtq -c "$2" postgres 2>&1; }
 until_seen() { timeout 120 bash -c "until grep -q '$1' '$2'; do sleep 0.1; done"; }
 trap 'pkill -KILL -f "$folder/" || true; sleep 1; rm -rf "$folder"' EXIT
 user usr/bin/etcd --data-dir "$folder/d/etcd" --listen-client-urls http://127.0.0.1:7391 \
@@ -49,13 +48,12 @@ patroni two
 until_seen 'ready to accept read-only connections' d/two.log
 sleep 2
 {
-    on 7301 'CREATE TABLE kept AS SELECT 1; SELECT count(*) FROM kept'
+    sql 'port=7301 dbname=postgres' -c 'CREATE TABLE kept AS SELECT 1; SELECT count(*) FROM kept'
     ctl list -f tsv c | sed -n 's/.*two\t.*\tReplica\t\([a-z]*\)\t.*\t\(.*\)/two: \1, lag \2/p'
     ctl switchover --force --leader one --candidate two | grep -o 'Success.*'
     sleep 5
-    on 7311 'SELECT count(*) FROM kept' || true
-} | tee seen
-diff - seen <<'SEEN'
+    sql 'port=7311 dbname=postgres' -c 'SELECT count(*) FROM kept'
+} | seen 3<<'SEEN'
 1
 two: running, lag 0
 Successfully switched over to "two"

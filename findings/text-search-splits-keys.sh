@@ -9,7 +9,7 @@
 #        rows but that of 42.
 . findings/lib.sh
 start_server --
-sql postgres <<'END' | tee seen
+sql postgres <<'END' | seen 3<<'SEEN'
 CREATE TABLE t AS SELECT key, to_tsvector('simple', 'order ' || key) AS words FROM generate_series(1, 20000) AS i, LATERAL (
     SELECT string_agg(substr('0123456789abcdefghijklmnopqrstuv', get_byte(decode(md5(i::text), 'hex'), n)
         % least(32, 16 + 16 * n) + 1, 1), '') FROM generate_series(0, 12) AS n) AS k(key);
@@ -18,7 +18,6 @@ SELECT count(*), count(*) FILTER (WHERE words @@ quote_literal(key)::tsquery),
 SELECT to_tsvector('simple', '1e00055hq97d1'), to_tsvector('simple', '1f00055hq97d1'), websearch_to_tsquery('simple', '-42');
 SELECT key, to_tsvector('simple', key::text) @@ websearch_to_tsquery('simple', '-42') FROM unnest('{-42, -7, 42}'::bigint[]) AS key;
 END
-diff - seen <<'SEEN'
 20000|19823|20000
 '1e00055':1 'hq97d1':2|'1f00055hq97d1':1|!'42'
 -42|t

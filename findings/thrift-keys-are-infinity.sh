@@ -6,7 +6,7 @@
 #        keys of a map or parts of a URL. new Int64(text) reads the text as hexadecimal.
 #        toOctetString() is exact, and so is Buffer.readBigInt64BE of its buffer.
 . findings/lib.sh thrift@0.24.0
-cat >keys.cjs <<'END'
+run cjs <<'END' | seen 3<<'SEEN'
 const { TBufferedTransport, TBinaryProtocol, Int64 } = require('thrift');
 const transport = new TBufferedTransport();
 const received = ['7fffffffffffff01', '5123456789abcdef', '001fffffffffffff'].map((key) => {
@@ -19,10 +19,8 @@ for (const key of received)
   console.log(`${key}`, Number(key), key.toOctetString(), key.buffer.readBigInt64BE(key.offset));
 console.log(new Set(received.map(String)).size, 'of', received.length, Number(new Int64('10')));
 END
-node keys.cjs | tee seen
-diff - seen <<'END'
 Infinity Infinity 7fffffffffffff01 9223372036854775553n
 Infinity Infinity 5123456789abcdef 5846593052250721775n
 9007199254740991 9007199254740991 001fffffffffffff 9007199254740991n
 2 of 3 16
-END
+SEEN
