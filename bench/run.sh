@@ -3,16 +3,15 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites (default: all): calls, instructions, secrets, backends, inserts, keys, loads, copy,
-# coordinator, managed, uuidv7, shape. --quick uses fewer repetitions and rows, and takes a few
-# minutes.
+# A suite is a file of suites/ (default: all). --quick uses fewer repetitions and rows, and takes a
+# few minutes.
 #
 # The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
 # (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the
-# charts in docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run,
-# or a run of named suites, writes only to bench/results/partial/. With --publish, named suites
-# replace their earlier results, and the script updates the charts and tables. The samples of the
-# last run stay in bench/results/partial/samples.csv. Do not commit this file.
+# charts in docs/charts/, and writes the tables of docs/performance.md. A quick run, or a run of
+# named suites, writes only to bench/results/partial/. With --publish, named suites replace their
+# earlier results, and the script updates the charts and tables. The samples of the last run stay in
+# bench/results/partial/samples.csv. Do not commit this file.
 #
 # For suites/keys.sh, BENCH_KEYS_ROWS lists the numbers of rows, one for each repetition.
 
@@ -21,7 +20,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys loads copy coordinator managed uuidv7 shape"
+all_suites=$(basename -s .sh "$bench"/suites/*.sh | paste -sd " ")
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
@@ -94,6 +93,5 @@ for file in results.csv environment.csv; do
 done
 if [ "$publish" ]; then
     "$bench/plot.sh"
-    "$bench/tables.sh" "$results" docs/performance.md
-    "$bench/tables.sh" "$results" README.md
+    "$bench/tables.sh"
 fi
