@@ -11,7 +11,7 @@ server_settings() {
     cat <<END
 listen_addresses = ''
 unix_socket_directories = '$work'
-shared_buffers = ${BENCH_SHARED_BUFFERS:-2GB}
+shared_buffers = 2GB
 work_mem = 1GB
 maintenance_work_mem = 256MB
 max_wal_size = 16GB
@@ -89,7 +89,7 @@ time_queries() {
     for repetition in $(seq 0 "$repetitions"); do
         while IFS='|' read -r label query; do
             echo "SELECT '$suite', '$label', 'time', 'ns per row', $repetition," \
-                "round((bench_seconds(\$query\$$query\$query\$) * 1e9 / $rows)::numeric, 2)," \
+                "round(((bench_seconds(\$query\$$query\$query\$)).elapsed * 1e9 / $rows)::numeric, 2)," \
                 "'$base';"
         done <<<"$queries"
     done | sql -At -F, | awk -F, '$5 > 0' >>"$samples"

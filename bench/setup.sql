@@ -14,21 +14,14 @@ AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 CREATE FUNCTION bench_processor_clock() RETURNS double precision
 AS :'library', 'bench_processor_clock' LANGUAGE C VOLATILE;
 
-CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
-DECLARE
-    started timestamptz := clock_timestamp();
+-- Returns the seconds that pass while a query runs, and those that the backend is on a processor.
+CREATE FUNCTION bench_seconds(query text, OUT elapsed float8, OUT processor float8) LANGUAGE plpgsql AS $$
 BEGIN
+    processor := bench_processor_clock();
+    elapsed := extract(epoch FROM clock_timestamp());
     EXECUTE query;
-    RETURN extract(epoch FROM clock_timestamp() - started);
-END
-$$;
-
-CREATE FUNCTION bench_processor_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
-DECLARE
-    started double precision := bench_processor_clock();
-BEGIN
-    EXECUTE query;
-    RETURN bench_processor_clock() - started;
+    elapsed := extract(epoch FROM clock_timestamp()) - elapsed;
+    processor := bench_processor_clock() - processor;
 END
 $$;
 

@@ -36,6 +36,18 @@ END
     as_user "$user" "$(command -v pg_ctl)" -D "$work/data" -m immediate stop >/dev/null
 }
 
+# Installs what the slow tools need.
+install_tools() {
+    command -v npm >/dev/null || install_packages nodejs npm
+    install_packages php-cli ruby jq gawk mawk datamash sqlite3 miller yq csvkit redis-server r-base-core \
+        r-cran-data.table r-cran-jsonlite python3-pandas gdal-bin tcl gnumeric libreoffice-calc
+    export INTERCHANGE_PACKAGES=$work/npm
+    mkdir "$INTERCHANGE_PACKAGES"
+    # shellcheck disable=SC2046 # packages
+    npm install --silent --prefix "$INTERCHANGE_PACKAGES" --ignore-scripts --no-audit --no-fund \
+        $(node "$here/npm.mjs" | cut -d '|' -f 2) >/dev/null
+}
+
 # trip SCRIPT FORM ROWS: takes a form's last ROWS identifiers through the script. Sets `result`.
 trip() {
     local csv json scratch status=0 quote=
@@ -77,7 +89,7 @@ if [ "$mode" = quick ]; then
 else
     find_postgresql
     make_keys
-    . "$here/packages.sh"
+    install_tools
     PATH=/usr/bin:$PATH # Debian's Python has pandas
 fi
 if [ "$mode" = quick ]; then

@@ -45,9 +45,9 @@ slow() {
     tool 'Tcl, ==' 'echo "puts [info patchlevel]" | tclsh' 'echo "set a [lrange [split [string trim [read [open $csv]]] \\n] 1 end]; foreach x \$a { foreach y \$a { if {\$x == \$y} { puts \$y; break } } }" | tclsh'
     tool 'Gnumeric, CSV to XLSX' 'ssconvert --version 2>&1 | head -n 1' 'cp $csv $scratch/a.csv; ssconvert $scratch/a.csv $scratch/a.xlsx 2>/dev/null; ssconvert $scratch/a.xlsx $scratch/b.csv 2>/dev/null; sed 1d $scratch/b.csv'
     tool 'LibreOffice, CSV to ODS' 'soffice --version' 'cp $csv $scratch/a.csv; office ods $scratch/a.csv; office csv $scratch/a.ods; sed 1d $scratch/a.csv'
-    local name
-    while IFS='|' read -r name version; do
-        tool "$name" "echo $version" "node $here/npm.mjs '$name' \$csv \$json \$scratch"
+    local name packages
+    while IFS='|' read -r name packages; do
+        tool "$name" "echo $packages" "node $here/npm.mjs '$name' \$csv \$json \$scratch"
     done < <(node "$here/npm.mjs")
 }
 

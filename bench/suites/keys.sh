@@ -75,11 +75,11 @@ read_keys() {
     for look_up in $(seq "$look_up_repetitions"); do
         repetition=$((run * 100 + look_up)) # only serves to pair samples
         key_sample 'point look-up' 'ns per row' "$(value "SET enable_hashjoin = off; SET enable_mergejoin = off;
-            SELECT round((bench_seconds('SELECT count(payload) FROM keys_wanted JOIN keys_rows USING (id)')
+            SELECT round(((bench_seconds('SELECT count(payload) FROM keys_wanted JOIN keys_rows USING (id)')).elapsed
                 * 1e9 / $lookups)::numeric)" | tail -n 1)"
         [ "$ordered" = t ] || continue
-        key_sample 'newest 1 %' 'ns per row' "$(value "SELECT round((bench_seconds('SELECT count(payload)
-            FROM (SELECT payload FROM keys_rows ORDER BY id DESC LIMIT $newest) AS newest')
+        key_sample 'newest 1 %' 'ns per row' "$(value "SELECT round(((bench_seconds('SELECT count(payload)
+            FROM (SELECT payload FROM keys_rows ORDER BY id DESC LIMIT $newest) AS newest')).elapsed
             * 1e9 / $newest)::numeric)")"
     done
     sql -q -c 'DROP TABLE keys_wanted'

@@ -34,7 +34,7 @@ suite_secrets() {
         while IFS='|' read -r label query; do
             for count in 1 2 4; do
                 PGPORT=600$count sql -At -F, -c "SELECT 'secrets', '$count', '$label', 'ns per row', $repetition,
-                    round((bench_processor_seconds('$query') * 1e9 / $rows)::numeric, 2), '1'" </dev/null
+                    round(((bench_seconds('$query')).processor * 1e9 / $rows)::numeric, 2), '1'" </dev/null
             done
         done < <(secret_queries $rows)
     done | awk -F, '$5 > 0' >>"$samples"
