@@ -113,7 +113,8 @@ bool Finds(const Scenario& scenario, uint64_t seed) {
 TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     constexpr uint64_t kSchedules = 100000;  // many times the number needed
     constexpr uint64_t kWithoutRecord = 100;
-    const auto& [name, scenario] = GetParam();
+    const std::string name = GetParam().name;
+    const Scenario& scenario = GetParam().scenario;
     const std::vector<uint64_t> recorded = RecordedSeeds(name);
     if (std::ranges::any_of(recorded, [&](uint64_t seed) { return Finds(scenario, seed); })) return;
     uint64_t seed = 1;
