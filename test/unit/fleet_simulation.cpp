@@ -189,7 +189,7 @@ private:
             StepOthers(&server);
         else
             server.StepBackend();
-        if (server.has_done()) TakeDone(&server);
+        TakeDone(&server);
         FailWrites(&server);
     }
 
@@ -433,20 +433,19 @@ private:
             ReloadSecrets(&random_.Pick(servers_));
     }
 
-    template <typename Act> bool AllWould(Act&& act) const {
+    // Acts at all coordinators, or at none if one of them would refuse. Returns whether it did.
+    template <typename Act> bool DoEverywhere(Act&& act) {
         for (const Site& site : sites_) {
             Coordinator tried = site.cluster.coordinator();
             if (!act(tried, site.cluster)) return false;
         }
-        return true;
-    }
-    template <typename Act> void DoEverywhere(Act&& act) {
         for (Site& site : sites_) {
             Manage(&site, [&](Coordinator& coordinator) {
                 return act(coordinator, site.cluster) ? std::optional<int64_t>(0) : std::nullopt;
             });
             if (!scenario_.operation.adds_everywhere) break;
         }
+        return true;
     }
 
     void Plan() {
@@ -467,10 +466,9 @@ private:
             return coordinator.AddSecret(cluster.identity(), cluster.now(), planned_->fingerprint,
                                          ToUnix(planned_->from).count);
         };
-        if (TooLateFor(planned_->from) || !AllWould(add)) {
+        if (TooLateFor(planned_->from) || !DoEverywhere(add)) {
             Happened(&Events::not_added) << "secret " << planned_->fingerprint << " is not added\n";
         } else {
-            DoEverywhere(add);
             agreed_ = Grown(agreed_, planned_);
             Happened(&Events::added) << "secret " << planned_->fingerprint << " is added\n";
         }
@@ -482,8 +480,8 @@ private:
         const auto remove = [&](Coordinator& coordinator, const Cluster& cluster) {
             return coordinator.RemoveSecret(cluster.identity(), cluster.now(), last.fingerprint);
         };
-        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !AllWould(remove)) return;
-        DoEverywhere(remove);
+        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !DoEverywhere(remove))
+            return;
         agreed_.count--;
         Happened(&Events::withdrawn) << "secret " << last.fingerprint << " is withdrawn\n";
     }

@@ -102,10 +102,10 @@ public:
     // Records that the grant has these node ids in the seconds [start, end).
     void Claim(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         MayBeLeasedTo(end);
-        ForEach(first_node, nodes, start, end, [&](int64_t node, int64_t second, int& owner) {
-            if (owner != 0 && owner != grant)
+        ForEach(first_node, nodes, start, end, [&](int64_t node, int64_t second, Second& found) {
+            if (found.owner != 0 && found.owner != grant)
                 Fail() << "node id " << node << ", second " << second << " is granted twice";
-            owner = grant;
+            found.owner = grant;
         });
     }
 
@@ -115,19 +115,18 @@ public:
 
     // Gives the grant's seconds from `start` to `end` back to the coordinator.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
-        ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
-            if (owner == grant) owner = 0;
+        ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, Second& found) {
+            if (found.owner == grant) found.owner = 0;
         });
     }
 
     // Checks a holder's claim that these seconds of its lease are unused.
     void Unused(int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
-        for (int64_t node = first_node; node < first_node + nodes; node++)
-            for (int64_t second = start; second < end; second++)
-                if (Second* found = Find(static_cast<uint64_t>(node), second);
-                    found != nullptr && found->user != 0)
-                    Fail() << "node id " << node << ", second " << second
-                           << " is given back though it was used";
+        ForEach(first_node, nodes, start, end, [&](int64_t node, int64_t second, Second& found) {
+            if (found.user != 0)
+                Fail() << "node id " << node << ", second " << second
+                       << " is given back though it was used";
+        });
     }
 
     void Use(uint32_t server, bool leases, uint64_t raw) {
@@ -234,7 +233,7 @@ private:
                 if (found == nullptr)
                     Fail() << "node id " << node << ", second " << second << " does not exist";
                 else
-                    act(node, second, found->owner);
+                    act(node, second, *found);
             }
     }
 

@@ -273,9 +273,6 @@ public:
         bool reload = false;
     };
     bool TakeFailedWrite() { return std::exchange(failed_write_, false); }
-    bool has_done() const {
-        return done_.request.has_value() || !done_.releases.empty() || done_.reload;
-    }
     Done TakeDone() { return std::exchange(done_, {}); }
 
     class Word {
@@ -491,16 +488,15 @@ public:
     void LogStart(const StartPlan& plan, const WindowState& found, StateError) {
         proven_ = plan.proven;
         for (uint32_t i = 0; i < kMaxLeases; i++) {
-            if (plan.state.leases[i].id != 0)
-                Resumed(plan.state.leases[i]);
-            else if (found.leases[i].id != 0)
-                ledger_->MayLose(GrantOf(found.leases[i]),
-                                 Required(CannotResume(found, found.leases[i])));
-            if (plan.state.leases[i].id == 0 && found.leases[i].id != 0 &&
-                mutant_ == kReleasesWhatItDoesNotResume)
-                done_.releases.push_back(
-                    {Request::kRelease, found.leases[i].id, found.leases[i].incarnation,
-                     ToUnix(found.EndFor(found.leases[i].nodes) - 1), slots(), 0, role_});
+            const Lease &former = found.leases[i], &kept = plan.state.leases[i];
+            if (kept.id != 0) {
+                Resumed(kept);
+            } else if (former.id != 0) {
+                ledger_->MayLose(GrantOf(former), Required(CannotResume(found, former)));
+                if (mutant_ == kReleasesWhatItDoesNotResume)
+                    done_.releases.push_back(
+                        ReleaseOf({former, ToUnix(found.EndFor(former.nodes) - 1)}));
+            }
         }
         secrets_at_start_ = plan.state.secrets;
         MayNotComeBack();
@@ -573,7 +569,6 @@ public:
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                         Second held_off_until) {
-        found_error_ = error;
         return mutant_ == kOpensLeasesAnywhere ||
                        (mutant_ == kGivesBackWhatItUsedBefore && current_->task == Task::kSeal)
                    ? Second{}
@@ -1117,9 +1112,7 @@ private:
         if (problem_ == WindowProblem::kSecrets || Steady() < memory_.retry_at_ms ||
             (!window.closed() && now + 1 < window.end))
             return true;
-        const bool held_off =
-            leases ? memory_.found != StateError::kNone && memory_.found != StateError::kMissing
-                   : !memory_.proven;
+        const bool held_off = leases ? UnknownState() : !memory_.proven;
         if ((!leases && now < memory_.state.floor) ||
             (held_off && !MayOpen(memory_.held_off_until, leases ? UptimeMs{} : memory_.opens_at_ms,
                                   now, Present().uptime_ms)))
@@ -1131,6 +1124,10 @@ private:
             return first - now <= kWindowSeconds || first <= ledger_->latest() + kWindowSeconds ||
                    (!leases && first <= Second{ledger_->last_claimed()});
         return !leases && !memory_.looked && !memory_.proven;
+    }
+
+    bool UnknownState() const {
+        return memory_.found != StateError::kNone && memory_.found != StateError::kMissing;
     }
 
     void RecordSkew() {
@@ -1145,9 +1142,7 @@ private:
                 ledger_->Violated("windows of a node id do not follow each other in time");
             follows_[node] = next.start;
         }
-        const bool unknown =
-            found_error_ != StateError::kNone && found_error_ != StateError::kMissing;
-        if (settings_.leases ? !unknown : proven_) return;
+        if (settings_.leases ? !UnknownState() : proven_) return;
         const int64_t skew_ms = std::max(decided_skew_.largest_ms, found_skew_ms_);
         if ((!settings_.leases && Present().uptime_ms <= memory_.start.uptime_ms + skew_ms) ||
             next.start <= SecondOf(memory_.start.wall_ms + skew_ms))
@@ -1217,7 +1212,6 @@ private:
     bool proven_ = false;
     std::vector<Second> follows_;          // per node id, the first second of its next window
     SkewRange decided_skew_{};             // decides when the closed window may open
-    StateError found_error_{};             // for leases: the error of the state that was found
     uint32_t found_skew_ms_ = 0;           // the largest that the state's writer tolerated
     mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
