@@ -21,6 +21,7 @@ build_package() {
     local before after
     chown -R nobody /mnt/source && chown nobody /mnt
     run_as nobody pg_buildext updatecontrol
+    run_as nobody debian/rules clean # the checkout may have joined its SQL
     before=$(find . -type f -exec sha256sum {} + | sort)
     run_as nobody dpkg-buildpackage -us -uc -b -j2
     run_as nobody debian/rules clean
