@@ -11,11 +11,7 @@
 
 static inline struct timespec wall_clock() {
     struct timespec now;
-#ifdef CLOCK_REALTIME_COARSE
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
-#else
-    clock_gettime(CLOCK_REALTIME, &now);
-#endif
     return now;
 }
 
@@ -49,10 +45,6 @@ static inline randflake::SteadyMs steady_clock() { return {steady_microseconds()
 // Reads a clock that never steps and that also counts while the machine is suspended.
 static inline randflake::UptimeMs uptime_clock() {
     struct timespec now;
-#ifdef CLOCK_BOOTTIME
     clock_gettime(CLOCK_BOOTTIME, &now);
-#else
-    clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
     return {int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000};
 }

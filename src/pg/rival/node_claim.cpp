@@ -27,17 +27,14 @@ static constexpr char kUnseen[] =
 static int claims = -1;    // the file's descriptor, which children inherit
 static char failure[160];  // why there is no claim; empty: there is one, or none is needed
 
-#ifdef F_OFD_SETLK
 static void fail(const char* text, const char* name) {
     snprintf(failure, sizeof failure, text, name, strerror(errno));
     ereport(WARNING, (errmsg("%s", kUnseen), errdetail("%s", failure),
                       errhint("Make sure that the server's user may write in /dev/shm, and that no "
                               "other user owns this object. Then restart the server.")));
 }
-#endif
 
 void node_claim_open() {
-#ifdef F_OFD_SETLK
     if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0) return;
     Assert(!IsUnderPostmaster && CurrentResourceOwner == nullptr);
     // Hashing needs a resource owner, which the postmaster lacks.
@@ -57,10 +54,8 @@ void node_claim_open() {
     ReserveExternalFD();
     claims = fd;
     failure[0] = '\0';
-#endif
 }
 
-#ifdef F_OFD_SETLK
 static struct flock all_nodes(short type) {
     const pid_t pid = IsUnderPostmaster ? PostmasterPid : MyProcPid;
     const int64 first = int64{setting_node_id} << kNodeBits;
@@ -72,28 +67,23 @@ static struct flock all_nodes(short type) {
     lock.l_len = after - lock.l_start;
     return lock;
 }
-#endif
 
 ErrorText rival_unseen_error() {
     return failure[0] != '\0' ? ErrorText{0, kUnseen, failure, nullptr} : ErrorText{};
 }
 
 const char* node_claim_rival() {
-#ifdef F_OFD_SETLK
     struct flock lock = all_nodes(F_WRLCK);
     if (claims >= 0 && fcntl(claims, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
         return psprintf("The postmaster of the other server is process %d of this machine.",
                         static_cast<int>(lock.l_start & ((1 << kPidBits) - 1)));
-#endif
     return nullptr;
 }
 
 void ServerEnvironment::ClaimNodes() {
-#ifdef F_OFD_SETLK
     struct flock lock = all_nodes(F_RDLCK);
     if (claims < 0 || fcntl(claims, F_OFD_SETLK, &lock) != 0) return;
     if (const char* rival = node_claim_rival(); rival != nullptr)
         ereport(WARNING,
                 (errmsg("%s", kRivalRuns), errdetail("%s", rival), errhint("%s", kRivalRemedy)));
-#endif
 }
