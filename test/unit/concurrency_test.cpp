@@ -8,7 +8,6 @@ namespace randflake {
 namespace {
 
 using AtomicWord = std::atomic<uint64_t>;
-using Reservations = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
@@ -16,25 +15,6 @@ constexpr int kThreads = 4;
 // compare-and-swap. So if the clock calls Dawdle, races occur on any machine.
 void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0) std::this_thread::yield();
-}
-
-template <typename Work> Reservations RunThreads(Work&& work) {
-    std::array<Reservations, kThreads> reservations;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; i++) threads.emplace_back([&, i] { work(i, &reservations[i]); });
-    for (std::thread& thread : threads) thread.join();
-
-    Reservations all;
-    for (const Reservations& some : reservations) all.insert(all.end(), some.begin(), some.end());
-    std::sort(all.begin(), all.end(),
-              [](const Reservation& a, const Reservation& b) { return a.first < b.first; });
-    return all;
-}
-
-void ExpectNoNumberTwice(const Reservations& reservations) {
-    ASSERT_FALSE(reservations.empty());
-    for (size_t i = 1; i < reservations.size(); i++)
-        ASSERT_GE(reservations[i].first, reservations[i - 1].first + reservations[i - 1].count);
 }
 
 // All threads reserve in one slot until they have used every number of `seconds` seconds. The clock
@@ -47,7 +27,8 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
     AtomicWord slot{before}, window{window_used.ToWord()};
     std::atomic<int64_t> now{1};
 
-    const Reservations reservations = RunThreads([&](int thread, Reservations* mine) {
+    std::array<std::vector<Reservation>, kThreads> of_threads;
+    const auto use_up = [&](int thread) {
         std::mt19937 random(static_cast<unsigned>(thread));
         const auto clock = [&] {
             Dawdle(random);
@@ -57,7 +38,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
             const Reservation reservation =
                 Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
             if (reservation.outcome == Outcome::kReserved) {
-                mine->push_back(reservation);
+                of_threads[thread].push_back(reservation);
             } else if (reservation.outcome == Outcome::kExhausted) {
                 int64_t used_up = reservation.now.count;
                 now.compare_exchange_strong(used_up, used_up + 1);
@@ -68,11 +49,18 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
                 return;
             }
         }
-    });
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; i++) threads.emplace_back(use_up, i);
+    for (std::thread& thread : threads) thread.join();
 
-    ExpectNoNumberTwice(reservations);
-    uint64_t count = 0;
-    for (const Reservation& reservation : reservations) {
+    std::vector<Reservation> all;
+    for (const auto& some : of_threads) all.insert(all.end(), some.begin(), some.end());
+    std::ranges::sort(all, {}, &Reservation::first);
+    uint64_t count = 0, free = 0;
+    for (const Reservation& reservation : all) {
+        ASSERT_GE(reservation.first, free) << "a number twice";
+        free = reservation.first + reservation.count;
         const Fields fields = layout.Unpack(reservation.first);
         ASSERT_EQ(fields.node_id, kNode);
         ASSERT_GE(fields.timestamp, window_used.start);

@@ -415,12 +415,6 @@ private:
         return agreed_;
     }
 
-    SecretRecords FileAtStart(const SimulatedServer& server, const Settings& settings) {
-        if (!scenario_.rotates) return agreed_;
-        if (settings.leases) return AnyFile(server);
-        return random_.OneIn(scenario_.wrong_files_one_in) ? WrongFile(server) : GoodFile();
-    }
-
     void HappenToSecrets() {
         const int64_t chance = random_.Between(0, 9);
         if (chance < 1 && !planned_)
@@ -679,7 +673,10 @@ private:
 
     void StartWith(const Settings& settings, SimulatedServer* server) {
         SetRight(server->machine());
-        server->Start(settings, FileAtStart(*server, settings));
+        server->Start(settings, !scenario_.rotates                            ? agreed_
+                                : settings.leases                             ? AnyFile(*server)
+                                : random_.OneIn(scenario_.wrong_files_one_in) ? WrongFile(*server)
+                                                                              : GoodFile());
         Serve(*server);
         Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
                        << settings.leases << " nodes " << settings.nodes << " in "

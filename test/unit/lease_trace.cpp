@@ -208,12 +208,6 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
-    // Returns whether the mark is ahead of the clock by at most the tolerated difference.
-    bool NearMark() const {
-        return model_.high_water() > now_ &&
-               model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
-    }
-
     // Returns a second at which a rule changes the answer, or an adjacent second.
     int64_t Edge() {
         const auto& pool = model_.pool();
@@ -350,13 +344,15 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // If the mark is near the clock's time, the holder names an end near the mark.
+            // If the mark is ahead by at most the tolerated difference, the end is near the mark.
+            const bool near_mark =
+                model_.high_water() > now_ && model_.high_water() <= now_ + pool.max_clock_skew + 1;
             expected_end =
-                (NearMark() ? model_.high_water() - 1
-                            : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
-                                    now_ + pool.max_clock_skew, end + pool.max_duration,
-                                    now_ + pool.max_duration,
-                                    now_ + pool.max_duration + pool.max_clock_skew})) +
+                (near_mark ? model_.high_water() - 1
+                           : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
+                                   now_ + pool.max_clock_skew, end + pool.max_duration,
+                                   now_ + pool.max_duration,
+                                   now_ + pool.max_duration + pool.max_clock_skew})) +
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);

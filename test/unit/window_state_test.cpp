@@ -312,14 +312,6 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     }
 }
 
-// `started` and `now` count wall time from the windows' epoch.
-Start StartAt(Moment started, Moment now, bool may_be_promoted) {
-    Start start = kQuick;
-    for (Moment* moment : {&started, &now}) moment->wall_ms = moment->wall_ms + kWindowEpochMs;
-    SetTime(started, now, may_be_promoted, &start);
-    return start;
-}
-
 Second HeldOff(const Start& start) {
     return PlanStart(StateError::kMissing, WindowState{}, start).held_off_until;
 }
@@ -337,7 +329,9 @@ TEST(SetTime, FromTheStartOfTheServerOrFromThePresent) {
         {"from a clock that was set back; the uptime cannot be", 3000, false, 500, 3000, 6},
     };
     for (const auto& c : cases) {
-        const Start start = StartAt({500, 10000}, {900, c.now_ms}, c.may_be_promoted);
+        Start start = kQuick;
+        SetTime({500, kWindowEpochMs + 10000}, {900, kWindowEpochMs + c.now_ms}, c.may_be_promoted,
+                &start);
         EXPECT_EQ(start.uptime_ms, c.uptime_ms) << c.what;
         EXPECT_EQ(start.wall_ms, kWindowEpochMs + c.wall_ms) << c.what;
         EXPECT_EQ(HeldOff(start), c.held_off) << c.what;
