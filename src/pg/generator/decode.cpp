@@ -2,7 +2,6 @@
 
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
-#include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/secret/secret.h"

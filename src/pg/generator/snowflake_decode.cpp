@@ -7,7 +7,6 @@
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/identifier/text.h"
 #include "pg/server/require.h"
-#include "pg/settings/settings.h"
 
 using namespace randflake;
 

@@ -6,7 +6,6 @@
 
 #include "core/lease/lease_holder.h"
 #include "pg/base/error_text.h"
-#include "pg/window/file_identity.h"
 
 // The lease worker has this wait event while it waits for the coordinator or the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";

@@ -18,7 +18,6 @@
 
 #include "pg/base/compat.h"
 #include "pg/base/shared_memory.h"
-#include "pg/base/timestamp.h"
 
 using namespace randflake;
 

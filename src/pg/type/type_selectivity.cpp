@@ -9,7 +9,6 @@
 // P(lower <= x < upper) / P(x < upper). The planner multiplies this by P(x < upper).
 
 #include "pg/base/sql_function.h"
-#include "pg/type/type.h"
 
 namespace {
 struct Comparison {
