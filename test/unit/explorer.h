@@ -56,15 +56,9 @@ struct Findings {
 };
 
 struct ShippedCore {
-    template <typename... Args> static Reservation Reserve(Args&&... args) {
-        return randflake::Reserve(std::forward<Args>(args)...);
-    }
-    template <typename... Args> static bool ChangeWindow(Args&&... args) {
-        return randflake::ChangeWindow(std::forward<Args>(args)...);
-    }
-    template <typename... Args> static Second SealWindow(Args&&... args) {
-        return randflake::SealWindow(std::forward<Args>(args)...);
-    }
+    static Reservation Reserve(auto&&... args) { return randflake::Reserve(args...); }
+    static bool ChangeWindow(auto&&... args) { return randflake::ChangeWindow(args...); }
+    static Second SealWindow(auto&&... args) { return randflake::SealWindow(args...); }
     // Like Server::OpenRange, enters a range at the first second that the range's slots may use.
     static void EnterRange(Cell& window, Second earliest) {
         window.store(Window::ClosedUntil(earliest).ToWord());

@@ -21,7 +21,6 @@ class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {};
 
 using enum Fleet;
 using enum Mutant;
-using Rules = CoordinatorRules;
 
 // The secret scenarios also change the servers' secrets.
 const Scenario kLeasing{}, kToldLeasing{.loses_nothing = true}, kFleet{.fleet = kEverything},
@@ -38,67 +37,61 @@ const Scenario kLeasing{}, kToldLeasing{.loses_nothing = true}, kFleet{.fleet = 
     kSecretLeases{.rotates = true}, kSecretFleet{.fleet = kEverything, .rotates = true},
     kSecretPair{.fleet = kTwoNodeIds, .rotates = true};
 
-Scenario With(Scenario scenario, Mutant mutant) {
-    scenario.mutant = mutant;
-    return scenario;
-}
-Scenario With(Scenario scenario, const Rules& rules) {
-    scenario.rules = rules;
-    return scenario;
-}
-Scenario With(Scenario scenario, const Operation& operation) {
-    scenario.operation = operation;
+template <typename Part> Scenario With(Scenario scenario, Part Scenario::*part, const Part& value) {
+    scenario.*part = value;
     return scenario;
 }
 
-#define MUTANT(scenario, mutant) {#mutant, With(scenario, mutant)},
-#define WITHOUT(scenario, Kind, rule) \
-    { #rule, With(scenario, Kind{.rule = false}) }
+#define MUTANT(scenario, broken) {#broken, With(scenario, &Scenario::mutant, broken)},
+#define WITHOUT(scenario, part, rule) \
+    { #rule, With(scenario, &Scenario::part, {.rule = false}) }
 
 const BrokenRule kBrokenRules[] = {
-    WITHOUT(kLeasing, Rules, start_from_mark),
-    WITHOUT(kRareFailovers, Rules, wait_for_mark),
-    WITHOUT(kLeasing, Rules, purge_raises_mark),
-    WITHOUT(kToldLeasing, Rules, knows_where_made),
-    WITHOUT(kLeasing, Rules, hold_off),
+    WITHOUT(kLeasing, rules, start_from_mark),
+    WITHOUT(kRareFailovers, rules, wait_for_mark),
+    WITHOUT(kLeasing, rules, purge_raises_mark),
+    WITHOUT(kToldLeasing, rules, knows_where_made),
+    WITHOUT(kLeasing, rules, hold_off),
     {"hold_off_for_skew_and_hold_off_for_renewals",
-     With(kLeasing, Rules{.hold_off_for_skew = false, .hold_off_for_renewals = false})},
-    WITHOUT(kLeasing, Rules, longest_lease),
-    WITHOUT(kLeasing, Rules, renew_before_end),
-    WITHOUT(kLeasing, Rules, renew_margin),
-    WITHOUT(kLeasing, Rules, renew_keeps_end),
-    WITHOUT(kLeasing, Rules, own_incarnation),
+     With(kLeasing, &Scenario::rules,
+          {.hold_off_for_skew = false, .hold_off_for_renewals = false})},
+    WITHOUT(kLeasing, rules, longest_lease),
+    WITHOUT(kLeasing, rules, renew_before_end),
+    WITHOUT(kLeasing, rules, renew_margin),
+    WITHOUT(kLeasing, rules, renew_keeps_end),
+    WITHOUT(kLeasing, rules, own_incarnation),
     // Drops both rules, because either rule alone stops nearly all renewals that this case needs.
     {"renew_unless_followed_and_exclusion",
-     With(kLeasing, Rules{.renew_unless_followed = false, .exclusion = false})},
-    WITHOUT(kLeasing, Rules, creation_counts),
-    {"creation_counts_beside", With(kBeside, Rules{.creation_counts = false})},
+     With(kLeasing, &Scenario::rules, {.renew_unless_followed = false, .exclusion = false})},
+    WITHOUT(kLeasing, rules, creation_counts),
+    {"creation_counts_beside", With(kBeside, &Scenario::rules, {.creation_counts = false})},
     {"identity_has_birth", {.fleet = kEverything, .identity_has_birth = false}},
-    WITHOUT(kFleet, Rules, bounded_renewal),
-    WITHOUT(kFleet, Rules, own_role),
-    WITHOUT(kFleet, Rules, own_nodes),
-    WITHOUT(kPoolChanges, Rules, added_nodes_wait),
-    WITHOUT(kFleet, Rules, reopening_waits),
-    WITHOUT(kFailovers, Rules, lost_nothing_once),
-    WITHOUT(kFleetFailovers, Rules, lost_nothing_ends),
-    WITHOUT(kFailovers, Rules, promoted_once),
-    WITHOUT(kSecretLeases, Rules, stops_grants),
-    WITHOUT(kSecretLeases, Rules, stops_renewals),
-    WITHOUT(kSecretLeases, Rules, stops_at_missing),
-    WITHOUT(kSecretLeases, Rules, stops_at_unknown),
+    WITHOUT(kFleet, rules, bounded_renewal),
+    WITHOUT(kFleet, rules, own_role),
+    WITHOUT(kFleet, rules, own_nodes),
+    WITHOUT(kPoolChanges, rules, added_nodes_wait),
+    WITHOUT(kFleet, rules, reopening_waits),
+    WITHOUT(kFailovers, rules, lost_nothing_once),
+    WITHOUT(kFleetFailovers, rules, lost_nothing_ends),
+    WITHOUT(kFailovers, rules, promoted_once),
+    WITHOUT(kSecretLeases, rules, stops_grants),
+    WITHOUT(kSecretLeases, rules, stops_renewals),
+    WITHOUT(kSecretLeases, rules, stops_at_missing),
+    WITHOUT(kSecretLeases, rules, stops_at_unknown),
     {"secrets_after_leases_and_secrets_after_mark",
-     With(kSecretLeases, Rules{.secrets_after_leases = false, .secrets_after_mark = false})},
-    WITHOUT(kSecretLeases, Rules, secrets_after_mark),
+     With(kSecretLeases, &Scenario::rules,
+          {.secrets_after_leases = false, .secrets_after_mark = false})},
+    WITHOUT(kSecretLeases, rules, secrets_after_mark),
 
-    WITHOUT(kFleet, Operation, waits_until_free),
-    WITHOUT(kFleet, Operation, closes_first),
-    WITHOUT(kHandovers, Operation, takes_own_nodes_out),
-    WITHOUT(kFleet, Operation, configures_again),
-    WITHOUT(kToldLeasing, Operation, says_what_is),
-    WITHOUT(kSteadyPair, Operation, clocks_agree),
-    WITHOUT(kSecretPair, Operation, stops_in_time),
-    WITHOUT(kSecretFleet, Operation, adds_everywhere),
-    WITHOUT(kSecretLeases, Operation, sets_secrets_again),
+    WITHOUT(kFleet, operation, waits_until_free),
+    WITHOUT(kFleet, operation, closes_first),
+    WITHOUT(kHandovers, operation, takes_own_nodes_out),
+    WITHOUT(kFleet, operation, configures_again),
+    WITHOUT(kToldLeasing, operation, says_what_is),
+    WITHOUT(kSteadyPair, operation, clocks_agree),
+    WITHOUT(kSecretPair, operation, stops_in_time),
+    WITHOUT(kSecretFleet, operation, adds_everywhere),
+    WITHOUT(kSecretLeases, operation, sets_secrets_again),
 
     RANDFLAKE_MUTANTS(MUTANT) RANDFLAKE_PROMISES(MUTANT)};
 
