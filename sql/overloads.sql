@@ -44,20 +44,36 @@ CREATE EXTENSION randflake_coordinator SCHEMA overloads;
 CREATE EXTENSION randflake_type SCHEMA overloads CASCADE;
 SELECT overloads.randflake_lease_configure(max_clock_skew => 0, never_leased => true);
 SELECT pg_sleep(1.1);
-CREATE VIEW leased AS
-SELECT * FROM overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
-SELECT first_node_id, node_count FROM leased;
-SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
-FROM overloads.randflake_lease;
-SELECT holder, first_node_id, node_count, state FROM overloads.randflake_leases;
-SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) FROM overloads.randflake_lease;
-SELECT overloads.randflake_lease_purge('1 hour');
-SELECT overloads.randflake_lease_configure(0, 1000, 30, 1, false, false, true);
-SELECT state, first_node_id, node_count FROM overloads.randflake_pool;
-\echo '-- The takeover of another coordinator''s leases'
-UPDATE overloads.randflake_lease_pool SET coordinator = 'another';
+
+-- A view keeps the functions that PostgreSQL found for its call when it was made.
+CREATE TABLE call (n serial, statement text);
+INSERT INTO call (statement) VALUES
+    ('SELECT overloads.randflake_lease_configure(0, 1000, 30, 0, false, false, true, 5, NULL)'),
+    ($$SELECT first_node_id, node_count FROM overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef')$$),
+    ($$SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
+       FROM overloads.randflake_lease WHERE released_at IS NULL$$),
+    ($$SELECT overloads.randflake_lease_add_secret('fedcba9876543210', to_timestamp(2500000000)) IS NOT NULL AS added$$),
+    ('SELECT extract(epoch FROM stops_at)::bigint AS stops_at FROM overloads.randflake_leases'),
+    ($$SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000')).lease_end IS NOT NULL AS renewed
+       FROM overloads.randflake_lease WHERE released_at IS NULL$$),
+    ('SELECT holder, node_count, state, secrets, stops_at FROM overloads.randflake_leases'),
+    ($$SELECT overloads.randflake_lease_remove_secret('fedcba9876543210') IS NOT NULL AS removed$$),
+    ('SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) IS NOT NULL AS released FROM overloads.randflake_lease'),
+    ($$SELECT overloads.randflake_lease_purge('1 hour')$$),
+    ('SELECT state, first_node_id, node_count, max_nodes_per_role FROM overloads.randflake_pool'),
+    -- The takeover of another coordinator's leases
+    ($$UPDATE overloads.randflake_lease_pool SET coordinator = 'another'$$), ('SELECT count(*) FROM call_2'),
+    ('SELECT overloads.randflake_bind_secret() IS NOT NULL AS bound'),
+    ('DELETE FROM overloads.randflake_key; DELETE FROM overloads.randflake_key_check'),
+    ('SELECT overloads.randflake_next() IS NOT NULL AS made'), ('SELECT count(*) FROM overloads.randflake_key'),
+    ($$SELECT overloads.randflake_generate() IS NOT NULL AS made, (overloads.randflake_decode(1)).node_id IS NOT NULL AS decoded,
+       overloads.randflake_shard(1, 4) AS shard,
+       overloads.randflake_lower('2030-01-01') OPERATOR(pg_catalog.<) overloads.randflake_lower('2030-01-02') AS compares$$),
+    ('SELECT count(*) > 0 AS shown FROM overloads.randflake_status, overloads.randflake_slots');
+SELECT format('CREATE VIEW call_%s AS %s', n, statement) FROM call WHERE statement ~ '^SELECT' ORDER BY n \gexec
+CREATE VIEW resolved AS SELECT CASE WHEN statement ~ '^SELECT' THEN format('SELECT * FROM public.call_%s', n) ELSE statement END FROM call ORDER BY n;
 \set VERBOSITY sqlstate
-SELECT count(*) FROM leased;
+TABLE resolved \gexec
 \echo '-- Other errors'
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 0, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 2000, 60, '0123456789abcdef');
@@ -89,30 +105,6 @@ JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
 WHERE extname LIKE 'randflake%' AND oidvectortypes(proargtypes) !~ 'internal$|internal,.*internal|cstring'
    OR oidvectortypes(proargtypes) ~ 'randflake_\w+_internal';
 GRANT SELECT ON functions TO regress_randflake_hostile;
-
-\echo '-- Calls by name'
-CREATE VIEW call_renew AS
-SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
-FROM overloads.randflake_lease WHERE released_at IS NULL;
-CREATE VIEW call_renew_naming AS
-SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000')).lease_end IS NOT NULL AS renewed
-FROM overloads.randflake_lease WHERE released_at IS NULL;
-CREATE VIEW call_add_secret AS
-SELECT overloads.randflake_lease_add_secret('fedcba9876543210', to_timestamp(2500000000)) IS NOT NULL AS added;
-CREATE VIEW call_remove_secret AS
-SELECT overloads.randflake_lease_remove_secret('fedcba9876543210') IS NOT NULL AS removed;
-CREATE VIEW call_release AS
-SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) IS NOT NULL AS released
-FROM overloads.randflake_lease;
-CREATE VIEW call_purge AS SELECT overloads.randflake_lease_purge('1 hour');
-CREATE VIEW call_configure AS
-SELECT overloads.randflake_lease_configure(0, 1000, 30, 0, false, false, true, 5, NULL);
-CREATE VIEW call_bind AS SELECT overloads.randflake_bind_secret() IS NOT NULL AS bound;
-CREATE VIEW call_next AS SELECT overloads.randflake_next() IS NOT NULL AS made;
-CREATE VIEW call_functions AS
-SELECT overloads.randflake_generate() IS NOT NULL AS made, (overloads.randflake_decode(1)).node_id IS NOT NULL AS decoded,
-       overloads.randflake_shard(1, 4) AS shard,
-       overloads.randflake_lower('2030-01-01') OPERATOR(pg_catalog.<) overloads.randflake_lower('2030-01-02') AS compares;
 
 SET ROLE regress_randflake_hostile;
 CREATE TEMP TABLE attempt AS
@@ -147,26 +139,7 @@ SELECT randflake_bind_secret();
 DELETE FROM randflake_lease_hold;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal),
     takeover = (SELECT last_value FROM randflake_lease_takeover WHERE is_called);
-SELECT * FROM public.call_configure;
-SELECT first_node_id, node_count FROM public.leased;
-SELECT * FROM public.call_renew;
-SELECT * FROM public.call_add_secret;
-SELECT extract(epoch FROM stops_at)::bigint AS stops_at FROM randflake_leases;
-SELECT * FROM public.call_renew_naming;
-SELECT holder, node_count, state, secrets, stops_at FROM randflake_leases;
-SELECT * FROM public.call_remove_secret;
-SELECT * FROM public.call_release;
-SELECT * FROM public.call_purge;
-SELECT state, first_node_id, node_count, max_nodes_per_role FROM randflake_pool;
-UPDATE randflake_lease_pool SET coordinator = 'another';
-SELECT count(*) FROM public.leased;
-SELECT * FROM public.call_bind;
-DELETE FROM randflake_key;
-DELETE FROM randflake_key_check;
-SELECT * FROM public.call_next;
-SELECT count(*) FROM randflake_key;
-SELECT * FROM public.call_functions;
-SELECT count(*) > 0 AS shown FROM randflake_status, randflake_slots;
+TABLE resolved \gexec
 RESET search_path;
 
 SET client_min_messages = warning;
@@ -174,6 +147,7 @@ DROP VIEW functions;
 DROP FUNCTION define(text);
 DROP EXTENSION randflake_coordinator, randflake_type, randflake CASCADE;
 DROP SCHEMA overloads CASCADE;
+DROP TABLE call CASCADE;
 DROP ROLE regress_randflake_hostile;
 RESET client_min_messages;
 CREATE EXTENSION randflake;
