@@ -258,12 +258,11 @@ CREATE FUNCTION randflake_equalimage(oid) RETURNS boolean AS 'MODULE_PATHNAME' L
 COMMENT ON FUNCTION randflake_equalimage(oid) IS
 'equal values are the same bytes; refuses to build an index over values that belong to another secret';
 
-CREATE OPERATOR FAMILY randflake_ops USING btree;
-COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
-CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
+CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree AS
     OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 randflake_cmp(randflake, randflake), FUNCTION 2 randflake_sortsupport(internal),
     FUNCTION 4 randflake_equalimage(oid);
+COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
 COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type randflake';
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
@@ -274,26 +273,22 @@ CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed';
 
-CREATE OPERATOR FAMILY randflake_ops USING hash;
-COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
-CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING hash FAMILY randflake_ops AS
+CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING hash AS
     OPERATOR 1 pg_catalog.=, FUNCTION 1 randflake_hash(randflake),
     FUNCTION 2 randflake_hash_extended(randflake, bigint);
+COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
 COMMENT ON OPERATOR CLASS randflake_ops USING hash IS 'equality of type randflake';
 
-CREATE OPERATOR FAMILY randflake_minmax_ops USING brin;
-COMMENT ON OPERATOR FAMILY randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
-CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin FAMILY randflake_minmax_ops AS
+CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin AS
     OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
     FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
+COMMENT ON OPERATOR FAMILY randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
 COMMENT ON OPERATOR CLASS randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
 
-CREATE OPERATOR FAMILY randflake_minmax_multi_ops USING brin;
-COMMENT ON OPERATOR FAMILY randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
-CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin FAMILY randflake_minmax_multi_ops AS
+CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin AS
     OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
     FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
@@ -301,17 +296,17 @@ CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin F
     FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
     FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
     FUNCTION 11 (randflake, randflake) pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
+COMMENT ON OPERATOR FAMILY randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
 COMMENT ON OPERATOR CLASS randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
 
-CREATE OPERATOR FAMILY randflake_bloom_ops USING brin;
-COMMENT ON OPERATOR FAMILY randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
-CREATE OPERATOR CLASS randflake_bloom_ops FOR TYPE randflake USING brin FAMILY randflake_bloom_ops AS
+CREATE OPERATOR CLASS randflake_bloom_ops FOR TYPE randflake USING brin AS
     OPERATOR 1 pg_catalog.=, FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
     FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
     FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
     FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
     FUNCTION 5 pg_catalog.brin_bloom_options(internal),
     FUNCTION 11 (randflake, randflake) randflake_hash(randflake);
+COMMENT ON OPERATOR FAMILY randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
 COMMENT ON OPERATOR CLASS randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
 
 CREATE FUNCTION randflake_larger(randflake, randflake) RETURNS randflake
