@@ -3,7 +3,8 @@
 use Randflake;
 
 my $dumps = tempdir();
-my $node = new_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
+my $secret = random_secret();
+my $node = new_server('main', settings => { node_id => 1, secret => $secret, max_wait => '1h' });
 my $other = new_server('other', settings => { node_id => 2, secret => random_secret(), max_wait => '1h' });
 for ($node, $other) {
     $_->start;
@@ -34,9 +35,10 @@ create_database($node, 'app', 'randflake_type');
 create_database($node, 'ids', 'randflake_coordinator');
 $node->safe_psql($_->[0], <<"SQL", extra_params => [ '-U', 'owner' ]) for [ 'numbers', 'bigint', 'generate' ], [ 'app', 'randflake', 'next' ];
 CREATE TABLE before (id $_->[1] PRIMARY KEY DEFAULT randflake_$_->[2](), n integer);
-CREATE TABLE zafter (id $_->[1] DEFAULT randflake_$_->[2](), n integer);
+CREATE TABLE zafter (id $_->[1] DEFAULT randflake_$_->[2](), others $_->[1]\[], n integer);
 INSERT INTO before (n) SELECT generate_series(1, 1000);
-INSERT INTO zafter (n) SELECT generate_series(1, 1000);
+INSERT INTO zafter (others, n) SELECT ARRAY[id], n FROM before;
+CREATE INDEX ON zafter USING brin (id);
 GRANT SELECT ON before, zafter TO reader;
 SQL
 for my $database ('numbers', 'app') {
@@ -48,6 +50,15 @@ for my $table ('randflake_key', 'randflake_key_check') {
     like(slurp_file("$dumps/app.plain"), qr/^COPY public\.$table .*\n\Q$fingerprint\E$/m,
         "  with the fingerprint in $table");
 }
+unlike(slurp_file("$dumps/app.plain"), qr/TRIGGER randflake_key_guard/, '  and nothing else of the extension');
+no_secret_in(slurp_file("$dumps/app.plain"), $secret, '  nor the secret');
+my ($list) = run_command([ 'pg_restore', '--list', "$dumps/app.owner" ]);
+my @keys = grep { / TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+my @rest = grep { !/ TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+is(@keys, 2, 'a dump has the fingerprint twice');
+my %order = (last => [ @rest, @keys ], reversed => [ @rest, reverse @keys ], first => [ @keys, @rest ],
+    around => [ $keys[0], @rest, $keys[1] ], around_reversed => [ $keys[1], @rest, $keys[0] ]);
+append_to_file("$dumps/$_", join "\n", @{ $order{$_} }, '') for keys %order;
 
 # An ordinary role cannot read leases, and therefore cannot dump them.
 my ($good, $errors) = run_as($node, 'owner', 'ids', 'pg_dump', '-f', "$dumps/ids");
@@ -69,66 +80,65 @@ for my $role ('owner', 'reader') {
 my $databases = 0;
 
 # Makes a database, runs `before` as a superuser, and restores a dump as the given role. Runs psql
-# with the arguments in `plain`, or pg_restore with those in `custom`.
+# with the arguments in `plain`, or pg_restore with those in `custom`, and before it with `first`.
 sub restore($server, $role, %options) {
     my $database = 'restored_' . ++$databases;
     create_database($server, $database, 'randflake_type');
     $server->safe_psql($database, $options{before}) if $options{before};
-    my @command = $options{plain} ? ('psql', '-Xq', @{ $options{plain} }, '-f', "$dumps/app.plain") : ('pg_restore',
-        '--no-comments', '--no-owner', '--no-privileges', @{ $options{custom} }, "$dumps/app.owner");
+    my @pg_restore = ('pg_restore', '--no-comments', '--no-privileges', $role eq 'postgres' ? () : '--no-owner', "$dumps/app.owner");
+    run_as($server, $role, $database, @pg_restore, @{ $options{first} }) if $options{first};
+    my @command = $options{plain} ? ('psql', '-Xq', @{ $options{plain} }, '-f', "$dumps/app.plain") : (@pg_restore, @{ $options{custom} });
     return (run_as($server, $role, $database, @command), $database);
 }
 
 my $content = <<'SQL';
 SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
-UNION ALL SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM zafter
+UNION ALL SELECT md5(string_agg(format('%s %s %s %s', id, id::bigint, others, n), ',' ORDER BY id)) FROM zafter
 SQL
 my $expected = $node->safe_psql('app', $content);
-for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-error'] ], [ custom => ['--jobs=2'] ]) {
-    my ($succeeded, $text, $database) = restore($node, 'owner', @$case);
-    ok($succeeded && $text eq '', "the owner restores under the same secret: @{ $case->[1] }") or diag($text);
+my $unbound = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
+my @data_later = (first => ['--schema-only'], custom => [ '--data-only', '--disable-triggers', "--use-list=$dumps/reversed" ]);
+for my $case ([ 'owner', plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ 'owner', custom => ['--exit-on-error'] ],
+    [ 'owner', custom => ['--jobs=2'] ], [ 'postgres', @data_later ],
+    map { [ 'postgres', custom => ["--use-list=$dumps/$_"], before => $unbound ] } qw(last first around around_reversed)) {
+    my ($role, @how) = @$case;
+    my ($succeeded, $text, $database) = restore($node, $role, @how);
+    ok($succeeded && $text eq '', "$role restores under the same secret: @{ $how[1] }") or diag($text);
     is($node->safe_psql($database, $content, extra_params => [ '-U', 'owner' ]), $expected, '  and nothing is lost');
-    is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
+    is($node->safe_psql($database, 'SELECT count(DISTINCT fingerprint) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-sub nothing_works($database) {
+sub nothing_works($server, $database, $test_name) {
     my @works;
     for my $role ('owner', 'postgres') { for my $sql (
             'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
             'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id',
             'CREATE INDEX ON zafter (id)', 'SELECT min(id)::text FROM before', 'SELECT id FROM before',
-            'SELECT id::bigint FROM zafter', 'COPY before TO STDOUT') {
-            my ($status, $out, $text) = $other->psql($database, $sql,
+            'SELECT id::bigint FROM zafter', 'SELECT array_agg(id) FROM before', 'COPY before TO STDOUT') {
+            my ($status, $out, $text) = $server->psql($database, $sql,
                 extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
             # The table is empty, so the statement read no value.
             next if $status == 0 && $out eq '' && $sql !~ /^INSERT|^CREATE/;
             push @works, "$role: $sql: $out$text" unless $status != 0 && $text =~ /ERROR:  55000: .*secret/;
         }
     }
-    is_deeply(\@works, [], '  and nothing can be read or written');
+    is_deeply(\@works, [], $test_name);
 }
 
-my ($list) = run_command([ 'pg_restore', '--list', "$dumps/app.owner" ]);
-my @keys = grep { / TABLE DATA \S+ randflake_key/ } split /\n/, $list;
-my @rest = grep { !/ TABLE DATA \S+ randflake_key/ } split /\n/, $list;
-is(@keys, 2, 'a dump has the fingerprint twice');
-append_to_file("$dumps/last", join "\n", @rest, @keys, '');
-append_to_file("$dumps/reversed", join "\n", @rest, reverse(@keys), '');
-
-my $unbound = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 for my $case ([ 'as it comes', custom => [] ],
     [ 'the fingerprint last', custom => ["--use-list=$dumps/last"] ],
     [ 'and the other way round', custom => ["--use-list=$dumps/reversed"] ],
     [ 'in parallel', custom => ['--jobs=2'] ],
     [ 'in a plain dump', plain => [] ],
+    [ 'by a superuser without triggers', @data_later ],
     [ 'that was not bound yet', custom => [], before => $unbound ],
     [ 'that was not bound yet, the fingerprint last', custom => ["--use-list=$dumps/last"], before => $unbound ]) {
     my ($name, @how) = @$case;
-    my ($succeeded, $text, $database) = restore($other, 'owner', @how);
-    ok($how[0] eq 'plain' || !$succeeded, "the owner's restore fails under another secret: $name");
+    my ($succeeded, $text, $database) = restore($other, $name =~ /superuser/ ? 'postgres' : 'owner', @how);
+    ok($how[0] eq 'plain' || !$succeeded, "a restore fails under another secret: $name");
     like($text, qr/ERROR:  (?:this data was dumped under another secret|the type randflake is not bound|values of type randflake in this database belong to another secret)/,
         '  with the reason');
-    nothing_works($database);
+    nothing_works($other, $database, '  and nothing can be read or written');
 }
 
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
@@ -150,4 +160,7 @@ for my $sql ('SELECT randflake_next()', q{INSERT INTO randflake_key_check VALUES
     like($error->{detail}, qr/key fingerprint .*\.\.\./, '  an error names some of them');
     cmp_ok(length $error->{text}, '<', 2000, '  and is short');
 }
+configure($node, node_id => 1, secret => random_secret(), max_wait => '1h');
+$node->restart;
+nothing_works($node, 'app', 'a server restarted with another secret reads nothing');
 done_testing();
