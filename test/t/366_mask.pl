@@ -11,9 +11,6 @@ my $largest = (1 << 53) - 1;
 my $node = start_server('main', init => [ allows_streaming => 1 ], own_clock => 1, extensions => ['randflake_type'],
     secrets => [$secret], settings => { node_id => 254, node_count => 2, max_wait => '1h' });
 
-is($node->sql("SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
-    '8771554062691717|4345888219859292', 'the two known answers');
-
 # --- vectors -----------------------------------------------------------------------------------
 my @vectors = @{ JSON::PP::decode_json(slurp_file('test/unit/feistel_vectors.json')) };
 for my $encoding (qw(utf8 koi8r win1251 sql_ascii)) {
