@@ -120,14 +120,6 @@ is($publisher->safe_psql('whole',
 is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  which binds nothing');
 $publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
-is( $publisher->sql(<<'SQL'),
-SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
-INSERT INTO made (n) VALUES (9999);
-SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE data ~ 'n\[integer\]:9999')
-       ~ (SELECT 'id\[randflake\]:''?' || id || '''? ' FROM made WHERE n = 9999);
-SQL
-    "1\nt", 'logical decoding shows the identifier');
-
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;
