@@ -47,29 +47,25 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (unnest(randflake.randflake_encrypt_many(numbers, k)), unnest(numbers)) AS many (id, number)
 SQL
 
-my $numbers = <<'SQL';
+# Returns SQL that encodes `count` numbers and decodes identifiers, with these columns.
+sub conversions($name, $count, $nodes, $sequences, $columns, $random, $more = '') {
+    return <<"SQL";
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
-AS 'BEGIN RETURN randflake.randflake_encode(at, node, n); EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL; END';
-SELECT i, id, randflake.randflake_to_text(id), randflake.randflake_shard(id, (1 + i % 1000)::integer), inside.*, random, made.*,
-       CASE WHEN i % 50 = 0 THEN randflake.randflake_generated_at(random) END
-FROM generate_series(0::bigint, 19999) AS i,
+AS 'BEGIN RETURN randflake.${name}_encode(at, node, n); EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL; END';
+SELECT i, id, inside.*, random, made.*, $columns
+FROM generate_series(0::bigint, $count - 1) AS i,
      pg_temp.try_encode(to_timestamp(1730000000 + i * 7919 * 104729 % CASE WHEN i % 2 = 0 THEN 1073741824 ELSE 70000000 END),
-                        (i * 31337 % 131072)::integer, CASE WHEN i % 100 = 0 THEN 0 ELSE (i * 65537 % 131072)::integer END) AS id
-     LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
-     hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
+                        (i * 31337 % $nodes)::integer, CASE WHEN i % 100 = 0 THEN 0 ELSE (i * 65537 % $sequences)::integer END) AS id
+     LEFT JOIN LATERAL randflake.${name}_decode(id) AS inside ON true,
+     $random AS random, randflake.${name}_decode(random) AS made$more
 SQL
-my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
-SET TimeZone = 'UTC';
-CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
-AS 'BEGIN RETURN randflake.randflake53_encode(at, node, n); EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL; END';
-SELECT i, id, inside.*, random, made.*, masked, randflake.randflake_unmask(masked, label), prefixed, randflake.randflake_from_text(prefixed, 'a_b')
-FROM generate_series(0::bigint, 999) AS i,
-     pg_temp.try_encode(to_timestamp(1730000000 + i * 7919 * 104729 % CASE WHEN i % 2 = 0 THEN 1073741824 ELSE 70000000 END),
-                        (i * 31337 % 256)::integer, CASE WHEN i % 100 = 0 THEN 0 ELSE (i * 65537 % 32768)::integer END) AS id
-     LEFT JOIN LATERAL randflake.randflake53_decode(id) AS inside ON true,
-     abs(hashint8extended(i, 1) % 9007199254740992) AS random, randflake.randflake53_decode(random) AS made,
-     substr(repeat(U&'order\043a\00e9\ff21\+01f600', 14), 1, 1 + (i % 90)::integer) AS label, randflake.randflake_mask(random, label) AS masked,
+}
+my $numbers = conversions('randflake', 20000, 131072, 131072, 'randflake.randflake_to_text(id), randflake.randflake_shard(id, (1 + i % 1000)::integer),'
+      . ' CASE WHEN i % 50 = 0 THEN randflake.randflake_generated_at(random) END', 'hashint8extended(i, 1)');
+my $numbers53 = conversions('randflake53', 1000, 256, 32768,
+    q{masked, randflake.randflake_unmask(masked, label), prefixed, randflake.randflake_from_text(prefixed, 'a_b')}, 'abs(hashint8extended(i, 1) % 9007199254740992)', <<'SQL');
+, substr(repeat(U&'order\043a\00e9\ff21\+01f600', 14), 1, 1 + (i % 90)::integer) AS label, randflake.randflake_mask(random, label) AS masked,
      randflake.randflake_to_text(hashint8extended(i, 2), 'a_b') AS prefixed
 SQL
 for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
@@ -180,26 +176,17 @@ AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
 # Mallory's search_path begins with a schema whose operators and functions hide PostgreSQL's own.
-my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
-for my $type (qw(bigint integer)) {
-    for my $operator (split / /, '# & | + - < > <= >= = <>') {
-        my $name = 'op_' . join '_', map { ord } split //, $operator;
-        my $result = $operator =~ /[<>=]/ ? 'boolean' : $type;
-        $trojans .= "CREATE FUNCTION evil.$name(a $type, b $type) RETURNS $result $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = $type, RIGHTARG = $type);";
-        next if $type eq 'integer' || $operator !~ /[&|#+-]/;
-        $trojans .= "CREATE FUNCTION evil.$name(a bigint, b integer) RETURNS bigint $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = bigint, RIGHTARG = integer);";
-    }
-}
-for my $operator (qw(<< >>)) {
-    my $name = 'shift_' . ord $operator;
-    $trojans .= "CREATE FUNCTION evil.$name(a bigint, b integer) RETURNS bigint $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = bigint, RIGHTARG = integer);";
-}
-$trojans .= "CREATE FUNCTION evil.$_ $body;"
-  for 'nextval(oid) RETURNS bigint', 'pg_sequence_last_value(oid) RETURNS bigint', 'setval(oid, bigint) RETURNS bigint', 'floor(double precision) RETURNS double precision',
+my $trojans = join ' ', map { "CREATE FUNCTION evil.$_ $body;" }
+  'nextval(oid) RETURNS bigint', 'pg_sequence_last_value(oid) RETURNS bigint', 'setval(oid, bigint) RETURNS bigint', 'floor(double precision) RETURNS double precision',
   'clock_timestamp() RETURNS timestamptz', 'date_part(text, timestamptz) RETURNS double precision', 'cardinality(bigint[]) RETURNS integer', 'pg_relation_filepath(oid) RETURNS text',
   'substr(text, integer, integer) RETURNS text', 'length(text) RETURNS integer', 'format(text, integer) RETURNS text';
-$managed->safe_psql('app', $trojans);
+$managed->safe_psql('app', <<"SQL");
+CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory; $trojans
+SELECT format('CREATE FUNCTION evil.%I(%s, %s) RETURNS %s', oprcode, oprleft::regtype, oprright::regtype, oprresult::regtype) || \$\$ $body\$\$,
+       format('CREATE OPERATOR evil.%s (FUNCTION = evil.%I, LEFTARG = %s, RIGHTARG = %s)', oprname, oprcode, oprleft::regtype, oprright::regtype)
+FROM pg_operator WHERE oprleft IN ('int4'::regtype, 'int8'::regtype) AND oprright IN ('int4'::regtype, 'int8'::regtype) \\gexec
+SQL
 my $hostile = <<'SQL';
 SET search_path = evil, pg_temp, pg_catalog; SET default_transaction_isolation = 'serializable'; SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'German';
 SET extra_float_digits = -15; SET IntervalStyle = 'sql_standard'; SET jit_above_cost = 0; SET plan_cache_mode = force_custom_plan; SET enable_seqscan = off;
@@ -208,8 +195,8 @@ SQL
 # PostgreSQL 19 lacks this setting.
 $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->major < 19;
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
-for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
-    'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
+for my $call ('randflake_generate() IS NOT NULL', 'count(*) OPERATOR(pg_catalog.=) 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
+    'randflake53_generate() IS NOT NULL', 'count(*) OPERATOR(pg_catalog.=) 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
