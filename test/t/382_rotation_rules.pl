@@ -66,18 +66,17 @@ my ($earliest) = $early->{detail} =~ /the earliest possible time is (.*)\.$/;
 $earliest = $node->sql("SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
 cmp_ok($earliest, '>', $asked_at + 2, '  and the earliest possible time is after the tolerated difference');
 cmp_ok($earliest, '<', time + 6, '  and soon');
-for my $from (int time, int(time) + 1) {
-    write_secrets($node, $secrets[0], $from => $secrets[1]);
-    error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
+sub begins_too_early($server, $from, $test_name) {
+    write_secrets($server, $secrets[0], $from => $secrets[1]);
+    error_is($server, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, $test_name);
 }
+begins_too_early($node, $_, 'so is one too soon') for int time, int(time) + 1;
 # A new secret must begin after the window's end on disk, even if the clock shows an earlier time.
 $node->sql('SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();
 my $written = 1730000000 + written_end($node);
-write_secrets($node, $secrets[0], $written - 1 => $secrets[1]);
-error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
-    'one second before the written end is too early');
+begins_too_early($node, $written - 1, 'one second before the written end is too early');
 $node->sql('ALTER SYSTEM RESET randflake.max_clock_skew');
 $node->reload;
 is(secrets(), '1current', '  the one secret stays');
@@ -167,9 +166,7 @@ my $holder = start_server('holder', secrets => [ $secrets[0] ],
 $holder->sql('SELECT randflake_generate()');
 my $end = status_of($holder, 'extract(epoch FROM window_end)::bigint');
 cmp_ok($end, '>', time + 20, 'a lease lasts');
-write_secrets($holder, $secrets[0], $end - 1 => $secrets[1]);
-error_is($holder, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
-    '  and no secret begins before its end');
+begins_too_early($holder, $end - 1, '  and no secret begins before its end');
 is(reload_secrets($holder, $secrets[0], $end + 60 => $secrets[1]), 2, '  but later');
 $holder->stop;
 $coordinator->stop;
@@ -181,9 +178,7 @@ $waiting->sql('SELECT randflake_generate()');
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
 sleep 0.1 while time < $announced + 1;
-write_secrets($waiting, $secrets[0], int(time) => $secrets[1]);
-error_is($waiting, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
-    'the present is too early under a clock that was set back');
+begins_too_early($waiting, int time, 'the present is too early under a clock that was set back');
 write_secrets($waiting, $secrets[0]);
 clock_offset($waiting, 0);
 my $stands = int(time) + 5;

@@ -18,15 +18,8 @@ sub blockers($node, $group) {
     return $node->sql("SELECT object || ' ' || note FROM $tool.plan() WHERE grp = '$group' AND what = 'blocker' ORDER BY 1");
 }
 
-sub refused($node, $sql, $pattern, $test_name) {
-    my ($status, undef, $error) = $node->psql('postgres', $sql, on_error_stop => 1);
-    like($status ? $error : 'none', $pattern, $test_name);
-}
-
-sub moved($node) {
-    my ($status, undef, $error) = $node->psql('postgres', "SELECT $tool.todo(1) \\gexec", on_error_stop => 1);
-    is($status, 0, "  the steps run: $error");
-}
+sub refused($node, $sql, $pattern, $test_name) { like(error_of($node, $sql)->{text}, $pattern, $test_name) }
+sub moved($node) { is($node->psql('postgres', "SELECT $tool.todo(1) \\gexec", on_error_stop => 1), 0, '  the steps run') }
 
 # Inserts a row at the publisher and waits for it at the subscriber.
 sub arrives($n, $when) {
