@@ -137,10 +137,6 @@ is("@takes_numbers", 'randflake53_generate() randflake53_generate(integer) randf
       . ' randflake_next() snowflake_generate()', 'everybody may call functions that take numbers');
 $node->sql(block($_)) for qw(restrict_generate restrict_next);
 is($node->sql($takes_numbers), '', '  and no longer after they are taken away');
-for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
-    'snowflake_generate()', 'randflake53_generate()', 'randflake53_generate(1)') {
-    is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
-}
 is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '', '  and given to those who insert');
 is(as_role('partner', q{INSERT INTO document (title) VALUES ('Private: more')}), '42501',
     '  whose rights the default runs with');
