@@ -288,9 +288,7 @@ $alone[0]->sql('DROP DATABASE restored');
 ok($good && $errors !~ /ERROR/, '  but the dump can be restored again') or diag($errors);
 is($alone[0]->safe_psql('restored', $content), $nodes[0]->sql($content), '  and nothing is lost');
 
-for my $node (@nodes, @alone) {
-    $node->stop;
-    no_secret_in(slurp_file($node->logfile), $_, 'no log has a secret') for @secrets;
-}
+$_->stop for @nodes, @alone;
+no_secret_in(join('', map { slurp_file($_->logfile) } @nodes, @alone), $_, 'no log has a secret') for @secrets;
 every_block_was_used();
 done_testing();
