@@ -151,8 +151,8 @@ private:
         const int count = scenario_.fleet == Fleet::kOneDirectory ? 1 : 3;
         for (int i = 0; i < count; i++) {
             servers_.emplace_back(scenario_.layout, scenario_.numbers, scenario_.rotates,
-                                  scenario_.mutant, scenario_.mutant == Mutant::kNothing, i,
-                                  skew_ms_, &true_ms_, &births_, &ledger_, &findings_, &random_);
+                                  scenario_.mutant, i, skew_ms_, &true_ms_, &births_, &ledger_,
+                                  &findings_, &random_);
             SimulatedServer& server = servers_.back();
             server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);

@@ -113,9 +113,16 @@ public:
 
     // Writes every sequence of three changes that begins with `first`, each in a new pool.
     void WriteOrders(int first) {
+        commits_ = true;
         for (int order = 0; order < kChanges * kChanges; order++) {
+            now_ = Usual();
+            TakeOver(false);
+            model_ = Made();
+            Put("create", true, {});
+            Configure(
+                {.first_node_id = 1, .node_count = 4, .max_duration = 60, .max_clock_skew = 6});
             // In half of the pools, the hold-off after the pool's creation has ended.
-            Remake(first % 2 == 0 ? 100 : 10);
+            now_ += first % 2 == 0 ? 100 : 10;
             for (const int change : {first, order / kChanges, order % kChanges}) {
                 Change(change);
                 Mark();
@@ -125,16 +132,6 @@ public:
     static constexpr int kChanges = 13;
 
 private:
-    void Remake(int64_t before) {
-        commits_ = true;
-        now_ = Usual();
-        TakeOver(false);
-        model_ = Made();
-        Put("create", true, {});
-        Configure({.first_node_id = 1, .node_count = 4, .max_duration = 60, .max_clock_skew = 6});
-        now_ += before;
-    }
-
     void Change(int change) {
         const Coordinator::Change changes[] = {{.max_duration = 70},
                                                {.max_duration = 5},

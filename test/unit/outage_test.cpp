@@ -19,8 +19,8 @@ public:
         : true_ms_(kWindowEpochMs + first_ms) {
         if (bounded) pool_.Configure(1, true_ms_ / 1000 - 50, {.max_nodes_per_role = 2});
         machine_.Boot(1, true_ms_ - 100000);
-        server_.emplace(kLayout, kLayout, false, mutant, false, 0, kSkewMs, &true_ms_, &births_,
-                        &ledger_, &events_, &random_);
+        server_.emplace(kLayout, kLayout, false, mutant, 0, kSkewMs, &true_ms_, &births_, &ledger_,
+                        &events_, &random_);
         server_->BeCalm();
         server_->MoveTo(&machine_);
         server_->LookBy([](PoolLook*) {});

@@ -93,15 +93,14 @@ public:
     // `numbers`. No clock shows the true time `true_ms`. `issues` says whether sessions issue
     // identifiers.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
-                    bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
-                    int64_t* births, Ledger* ledger, Events* events, Random* random)
+                    int64_t role, int64_t skew_ms, const int64_t* true_ms, int64_t* births,
+                    Ledger* ledger, Events* events, Random* random)
         : layout_(layout),
           numbers_(numbers),
           narrow_(NarrowOf(numbers)),
           issues_(issues),
           mutant_(mutant),
-          asserts_(asserts),
-          checks_(asserts || BreaksPromise(mutant)),
+          checks_(mutant == kNothing || BreaksPromise(mutant)),
           role_(role),
           skew_ms_(skew_ms),
           true_ms_(true_ms),
@@ -730,7 +729,7 @@ private:
 
     // With a mutant, assertions do nothing: the ledger or the checks must find the violation.
     void AssertionFailed(const char* condition) {
-        if (!asserts_) return;
+        if (mutant_ != kNothing) return;
         ledger_->Violated(std::string("assertion failed: ") + condition);
         EndCurrent();
     }
@@ -1173,7 +1172,6 @@ private:
     const Layout narrow_;
     const bool issues_;
     const Mutant mutant_;
-    const bool asserts_;
     const bool checks_;   // checks promises
     const int64_t role_;  // its role at the coordinator
     int64_t skew_ms_;
