@@ -2,6 +2,8 @@
 
 #include "core/identifier/cipher.h"
 
+#include <charconv>
+
 #include "core/base/assert.h"
 
 namespace randflake {
@@ -55,13 +57,6 @@ constexpr Branch LoadBranch(uint64_t number, int index) {
 constexpr uint64_t Store(const Branch& left, const Branch& right) {
     return uint64_t{RotateLeft(left.x, 8)} | uint64_t{RotateLeft(left.y, 8)} << 16 |
            uint64_t{RotateLeft(right.x, 8)} << 32 | uint64_t{RotateLeft(right.y, 8)} << 48;
-}
-
-constexpr int HexDigit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
 }
 
 }  // namespace
@@ -140,10 +135,10 @@ uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept {
 bool ParseKey(const char* text, size_t length, Key* key) noexcept {
     if (length != 2 * kKeyBytes) return false;
     Key parsed;
-    for (size_t i = 0; i < kKeyBytes; i++) {
-        const int high = HexDigit(text[2 * i]), low = HexDigit(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        parsed.bytes[i] = static_cast<uint8_t>(high << 4 | low);
+    for (uint8_t& byte : parsed.bytes) {
+        const auto [read_to, error] = std::from_chars(text, text + 2, byte, 16);
+        if (error != std::errc{} || read_to != text + 2) return false;
+        text += 2;
     }
     *key = parsed;
     return true;

@@ -2,30 +2,26 @@
 
 #include "core/secret/secret_records.h"
 
+#include <cstdio>
+
 namespace randflake {
 
 size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept {
-    for (size_t i = kFingerprintText; i-- > 0; fingerprint >>= 4)
-        buffer[i] = "0123456789abcdef"[fingerprint & 15];
-    buffer[kFingerprintText] = '\0';
-    return kFingerprintText;
+    return static_cast<size_t>(std::snprintf(buffer, kFingerprintText + 1, "%016llx",
+                                             static_cast<unsigned long long>(fingerprint)));
 }
 
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
-    constexpr size_t kSecondDigits = 10;  // the Unix second of every identifier has ten digits
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
         if (i > 0) buffer[length++] = ' ';
         length += FormatFingerprint(records.records[i].fingerprint, buffer + length);
-        if (i == 0) continue;
-        buffer[length++] = '@';
-        int64_t second = ToUnix(records.records[i].from).count;
-        for (size_t digit = kSecondDigits; digit-- > 0; second /= 10)
-            buffer[length + digit] = static_cast<char>('0' + second % 10);
-        length += kSecondDigits;
-        buffer[length] = '\0';
+        if (i > 0)
+            length += static_cast<size_t>(
+                std::snprintf(buffer + length, kMaxFingerprintsText - length, "@%lld",
+                              static_cast<long long>(ToUnix(records.records[i].from).count)));
     }
     RANDFLAKE_ASSERT(length < kMaxFingerprintsText);
     return length;

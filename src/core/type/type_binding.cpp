@@ -4,18 +4,14 @@
 #include "core/type/type_binding.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
 
 #include "core/base/assert.h"
 
 namespace randflake {
 
 namespace {
-constexpr size_t kDigits = 16;
-
-int HexDigit(char c) noexcept {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // Returns the first second of generation i, or kNoSecond if the ring lacks the generation.
 Second FromOf(const SecretRecords& ring, int i) noexcept {
     RANDFLAKE_ASSERT(i >= 0);
@@ -40,13 +36,13 @@ uint32_t Generations(uint32_t found) noexcept {
 }  // namespace
 
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept {
+    constexpr size_t kDigits = kFingerprintText;
     if (length < kDigits) return false;
     uint64_t fingerprint = 0;
-    for (size_t i = 0; i < kDigits; i++) {
-        const int digit = HexDigit(text[i]);
-        if (digit < 0) return false;
-        fingerprint = fingerprint << 4 | static_cast<uint64_t>(digit);
-    }
+    char formatted[kDigits + 1];
+    (void)std::from_chars(text, text + kDigits, fingerprint, 16);
+    FormatFingerprint(fingerprint, formatted);
+    if (std::memcmp(formatted, text, kDigits) != 0) return false;
     if (length == kDigits) {
         *record = {fingerprint, {0}};
         return true;
@@ -54,10 +50,9 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
     // The Unix second of every identifier has ten digits.
     if (length != kDigits + 1 + 10 || text[kDigits] != '@') return false;
     UnixSecond unix_second{0};
-    for (size_t i = kDigits + 1; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9') return false;
-        unix_second.count = unix_second.count * 10 + (text[i] - '0');
-    }
+    const char* const end = text + length;
+    const auto [read_to, error] = std::from_chars(text + kDigits + 1, end, unix_second.count);
+    if (read_to != end || error != std::errc{}) return false;
     const Second second = FromUnix(unix_second);
     if (second <= Second{0} || second >= kNoSecond) return false;
     *record = {fingerprint, second};
