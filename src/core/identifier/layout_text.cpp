@@ -2,6 +2,8 @@
 
 #include "core/identifier/layout_text.h"
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -31,15 +33,12 @@ struct Piece : TextLeft {
         return part;
     }
 
-    // Reads a number of 1 to `most` digits. `most` is at most 15.
+    // Reads a number of 1 to `most` digits.
     bool TakeUpTo(int most, int64_t* number) {
-        const char* start = at;
-        RANDFLAKE_ASSERT(most >= 1 && most <= 15);
-        for (*number = 0; at < end && *at >= '0' && *at <= '9'; at++) {
-            if (at - start == most) return false;
-            *number = *number * 10 + (*at - '0');
-        }
-        return at > start;
+        const auto [after, error] = std::from_chars(at, end, *number);
+        if (error != std::errc{} || *at == '-' || after - at > most) return false;
+        at = after;
+        return true;
     }
 
     bool IsNumber(int most, int64_t* number) { return TakeUpTo(most, number) && empty(); }
@@ -234,12 +233,7 @@ void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
     const auto above = [](const Entry& a, const Entry& b) {
         return a.shift != b.shift ? a.shift > b.shift : a.bits > b.bits;
     };
-    for (int i = 1; i < 3; i++)
-        for (int j = i; j > 0 && above(entries[j], entries[j - 1]); j--) {
-            const Entry entry = entries[j];
-            entries[j] = entries[j - 1];
-            entries[j - 1] = entry;
-        }
+    std::ranges::sort(entries, above);
 
     size_t used = 0;
     const auto append = [&](const char* format, auto... values) {
