@@ -3,6 +3,7 @@
 #include "core/identifier/cipher.h"
 
 #include <charconv>
+#include <utility>
 
 #include "core/base/assert.h"
 
@@ -39,12 +40,6 @@ constexpr void MixInto(const Branch& left, Branch& right) {
     const uint16_t t = RotateLeft(static_cast<uint16_t>(left.x ^ left.y), 8);
     right.x = static_cast<uint16_t>(right.x ^ left.x ^ t);
     right.y = static_cast<uint16_t>(right.y ^ left.y ^ t);
-}
-
-constexpr void Swap(Branch& a, Branch& b) {
-    const Branch t = a;
-    a = b;
-    b = t;
 }
 
 // Word i of a number consists of its bytes 2i and 2i + 1, swapped.
@@ -101,7 +96,7 @@ uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
             Round(right);
         }
         MixInto(left, right);
-        Swap(left, right);
+        std::swap(left, right);
     }
     const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
     AddKey(left, whitening);
@@ -119,7 +114,7 @@ uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept {
     for (int step = kSteps - 1; step >= 0; step--) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];
         const uint16_t* right_keys = schedule.subkeys[kBranches * step + 1];
-        Swap(left, right);
+        std::swap(left, right);
         MixInto(left, right);
 #pragma GCC unroll 3
         for (int round = kRoundsPerStep - 1; round >= 0; round--) {

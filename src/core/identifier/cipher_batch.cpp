@@ -10,15 +10,10 @@
 #include <arm_neon.h>
 #endif
 
-#define ALWAYS_INLINE [[gnu::always_inline]] inline
-
 namespace randflake {
 namespace {
 
-template <typename Lane, int Bytes> struct Lanes {
-    typedef Lane Type __attribute__((vector_size(Bytes)));
-};
-
+using feistel_batch::Lanes;
 template <int Bytes> using Words = typename Lanes<uint16_t, Bytes>::Type;
 
 // Holds Bytes / 2 blocks. Each vector contains one word of one branch (cipher.cpp), for all blocks.

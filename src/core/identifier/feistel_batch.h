@@ -114,6 +114,4 @@ ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t*
     }
 }
 
-#undef ALWAYS_INLINE
-
 }  // namespace randflake::feistel_batch
