@@ -4,6 +4,7 @@
 #include "core/type/type_binding.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -26,12 +27,6 @@ Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     int before = bound;
     while (before > 0 && ring.records[before - 1].from >= from) before--;
     return before == 0 ? Second{0} : std::min(from, FromOf(ring, before));
-}
-
-uint32_t Generations(uint32_t found) noexcept {
-    uint32_t count = 0;
-    for (; found != 0; found >>= 1) count++;
-    return count;
 }
 }  // namespace
 
@@ -86,8 +81,8 @@ bool KeyRows::HasOther(const SecretRecord& record) const noexcept {
 
 TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         const KeyRows* checks) noexcept {
-    TypeBinding binding{keys.any, static_cast<int>(Generations(keys.found)), KeyDifference::kNone,
-                        kNoSecond};
+    TypeBinding binding{keys.any, static_cast<int>(std::bit_width(keys.found)),
+                        KeyDifference::kNone, kNoSecond};
     RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
     RANDFLAKE_ASSERT(keys.any || (keys.found == 0 && keys.other_count == 0));
     if (!keys.any) return binding;

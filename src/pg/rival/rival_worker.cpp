@@ -19,6 +19,7 @@
 #include "pg/secret/secret.h"
 #include "pg/server/window_report.h"
 #include "pg/settings/settings.h"
+#include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
 using randflake::NodeRange;
@@ -65,20 +66,11 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
-// Returns a number of a data directory, which differs between copies.
-static uint64 directory_number(uint64 system, const randflake::FileIdentity& identity) {
-    const uint64 parts[] = {system, identity.inode, identity.device,
-                            static_cast<uint64>(identity.birth_nanoseconds)};
-    return DatumGetUInt64(
-        hash_any_extended(reinterpret_cast<const unsigned char*>(parts), sizeof parts, 0));
-}
-
 static const char* show_directory() {
     static char text[24];
-    randflake::FileIdentity identity;
-    const bool known = window_file_identity(&identity).error == 0;
-    snprintf(text, sizeof text, UINT64_FORMAT,
-             known ? directory_number(GetSystemIdentifier(), identity) : 0);
+    randflake::Origin own{GetSystemIdentifier(), 0, {}};
+    const bool known = window_file_identity(&own.identity).error == 0;
+    snprintf(text, sizeof text, UINT64_FORMAT, known ? directory_number(own) : 0);
     return text;
 }
 
@@ -104,8 +96,7 @@ static void acknowledge_if_original_follows(const Answer& values) {
     randflake::Origin original;
     if (values[kInRecovery] != 0 && is_of_system(values) && is_on_timeline(values) &&
         window_of_copy(&found_at, &original) && original.system_identifier != 0 &&
-        static_cast<uint64>(values[kDirectory]) ==
-            directory_number(original.system_identifier, original.identity) &&
+        static_cast<uint64>(values[kDirectory]) == directory_number(original) &&
         window_acknowledge_copy())
         ereport(LOG, (errmsg("the original of this data directory follows this server"),
                       errdetail("So the copy has replaced it, and the two repeat no identifier.")));
