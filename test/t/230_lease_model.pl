@@ -199,8 +199,8 @@ DECLARE
 BEGIN
     DELETE FROM difference;
     FOREACH number IN ARRAY traces LOOP
-        COMMIT;
         FOR s IN SELECT * FROM step WHERE trace = number ORDER BY step LOOP
+            COMMIT; -- a step need not read the rows that the steps before it replaced
             PERFORM set_config('test.clock', s.clock::text, false),
                     set_config('test.identity', s.identity, false);
             got := NULL;
