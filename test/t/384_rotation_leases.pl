@@ -15,25 +15,8 @@ my $fleet = new_fleet();
 $fleet->{clock} = $fleet->{template};    # all servers share one clock
 
 # The coordinator makes no identifiers, but needs all secrets to decode every server's identifiers.
-my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
-write_secrets($coordinator, $secrets[0]);
-configure($coordinator, secret_file => secret_path($coordinator));
-start_in_fleet($fleet, $coordinator);
-make_coordinator($coordinator);
-
-sub configure_holder($node, %settings) {
-    configure($node, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($node),
-        lease_duration => $RandflakeLease::duration, max_wait => '2min', %settings);
-}
-
-sub holder($name, @file) {
-    my $node = new_holder($fleet, $name, $coordinator);
-    write_secrets($node, @file);
-    configure_holder($node);
-    start_in_fleet($fleet, $node);
-    wait_for_lease($node);
-    return $node;
-}
+my $coordinator = start_coordinator($fleet, 'coordinator', secrets => [ $secrets[0] ]);
+sub holder($name, @file) { return start_holder($fleet, $name, $coordinator, secrets => \@file) }
 
 sub now {
     return $coordinator->sql('SELECT floor(extract(epoch FROM clock_timestamp()))::bigint');
@@ -136,7 +119,7 @@ is(reload_secrets($coordinator, @ring), 3, 'the coordinator decodes');
 
 # --- a withdrawn secret ---------------------------------------------------------------------------
 $coordinator->sql('SELECT randflake_lease_configure(max_duration => 600)');
-configure_holder($first, lease_duration => '10min');
+configure($first, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($first), lease_duration => '10min', max_wait => '2min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
 is(reload_secrets($first, @ring, now() + 86400 => $secrets[3]), 4, 'a secret for tomorrow');

@@ -19,11 +19,7 @@ sub configure_server($node, %settings) {
 my %leases = (coordinator => $coordinator->connstr('postgres'), lease_duration => $RandflakeLease::duration);
 
 sub holder($name) {
-    my $node = new_holder($fleet, $name, $coordinator, conf => "wal_level = replica\nmax_wal_senders = 4\n");
-    write_secrets($node, $secrets[0]);
-    configure_server($node, %leases);
-    start_in_fleet($fleet, $node);
-    wait_for_lease($node);
+    my $node = start_holder($fleet, $name, $coordinator, conf => "wal_level = replica\nmax_wal_senders = 4\n", secrets => [ $secrets[0] ]);
     $node->sql(
         'CREATE EXTENSION randflake_type; CREATE TABLE t (k randflake); INSERT INTO t VALUES (randflake_next())');
     return $node;

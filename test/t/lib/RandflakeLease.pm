@@ -47,12 +47,19 @@ sub start_in_fleet($fleet, $node) {
     }
 }
 
-# Copies the template, adds these settings and `conf`, and starts the copy unless `start` is 0.
+# Copies the template, adds these settings and `conf`, and starts the copy unless `start` is 0. If
+# `secrets` has the arguments of write_secrets(), the copy has a secret file.
 sub _copy_of_template($fleet, $name, $settings, %options) {
     my $node = PostgreSQL::Test::Cluster->new($name);
     $node->init_from_backup($fleet->{template}, 'template');
     $node->append_conf('postgresql.conf', $options{conf} // '');
-    configure($node, secret => $fleet->{secret}, %$settings);
+    my %settings = (secret => $fleet->{secret}, %$settings);
+    if ($options{secrets}) {
+        RandflakeSecrets::write_secrets($node, @{ $options{secrets} });
+        delete $settings{secret};
+        $settings{secret_file} = RandflakeSecrets::secret_path($node);
+    }
+    configure($node, %settings);
     start_in_fleet($fleet, $node) if $options{start} // 1;
     return $node;
 }
@@ -103,8 +110,8 @@ sub move_to($fleet, $node, @leasing) {
 }
 
 sub new_holder($fleet, $name, $coordinator, %settings) {
-    my $conf = delete $settings{conf};
-    return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) }, start => 0, conf => $conf);
+    my %options = map { $_ => delete $settings{$_} } qw(conf secrets);
+    return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) }, start => 0, %options);
 }
 
 sub start_holder {
