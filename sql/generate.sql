@@ -42,10 +42,7 @@ SELECT count(*) FROM (SELECT randflake_generate(1000000) LIMIT 3) AS g;
 SELECT count(*) FROM randflake_generate(0);
 SELECT count(*) FROM randflake_generate(NULL);
 SELECT count(*) FROM (SELECT randflake_generate(0)) AS g;
-SELECT * FROM randflake_generate(-1);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_generate('-2147483648');
-\echo :LAST_ERROR_SQLSTATE
+SELECT pg_temp.error_of('SELECT * FROM randflake_generate(-1)'), pg_temp.error_of('SELECT randflake_generate(''-2147483648'')');
 INSERT INTO issued SELECT * FROM randflake_generate(1000);
 INSERT INTO issued SELECT randflake_generate(1000);
 

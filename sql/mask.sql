@@ -29,10 +29,8 @@ EXPLAIN (COSTS OFF) EXECUTE find(1);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET plan_cache_mode;
-\echo '-- The code alone, as PostgreSQL 19 shows the place as well.'
-\set VERBOSITY sqlstate
-CREATE INDEX ON customer (randflake_mask(id, 'customer'));
-\set VERBOSITY default
+\echo '-- An index cannot have masks'
+SELECT left(pg_temp.error_of($$CREATE INDEX ON customer (randflake_mask(id, 'customer'))$$), 5);
 DROP TABLE customer;
 
 \echo '-- Errors'
