@@ -16,10 +16,7 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 DECLARE
     next bigint;
 BEGIN
-    IF shards < 1 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('number of shards must be at least 1, not %s', shards);
-    END IF;
+    PERFORM randflake.randflake_shard(0, shards);  -- an error if there are none
     lower := -9223372036854775808;
     FOR i IN 0..shards - 1 LOOP
         shard := i;
