@@ -165,9 +165,6 @@ $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE app OWNER owner');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one that was configured/ }, 'a copy of the database', database => 'copy');
 is(as_owner($node, 'SELECT problem FROM randflake.randflake_status', 'copy'), 'this database is a copy of the one that was configured, or was upgraded or restored: Two databases with the same node id would make the same identifiers.', 'the status of a copy');
 is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); SELECT count(*) FROM randflake.randflake_generate(3)', 'copy'), "\n3", 'a copy with another node id');
-$node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
-command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
-error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
 # Each fault breaks one contract. The function must raise an error whose hint is the remedy.
 my $script = slurp_file('managed/randflake.sql');
