@@ -95,22 +95,33 @@ server_tests() {
     # scripts/test_tools.sh has installed the drivers, so a test fails if its driver is missing. If
     # npm reached no registry, tests of Node.js are skipped.
     [ ! -e "$no_registry" ] || export RANDFLAKE_WITHOUT_NPM=1
-    EXCEPT=$(changed || echo "$other_language_tests") RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
+    EXCEPT=$unchanged RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
 
-# Returns whether the checkout differs in what the second quickstart and the programs of other
-# languages test: from the branch main, or from the last commit on main. Without history, or with
-# the argument `all`, returns true.
+# changed PATH...: returns whether the checkout differs in these paths, or in what all tests share,
+# from the branch main, or from the commit before if this is main. In the first run of a checkout,
+# without history, or with the argument `all`, returns true.
 changed() {
-    local base paths=(README.md Makefile 'docs/drivers*' docs/staging.md scripts test/js test/recipes
-        'test/t/*driver*' test/t/220_lease_js.pl test/t/lib)
-    [ -z "$asked" ] && [ -d test/js/node_modules ] || return 0
-    base=$(git merge-base HEAD main 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null) || return 0
+    local base
+    set -- Makefile scripts test/t/lib "$@"
+    [ -z "$asked" ] && [ -n "$ran_before" ] || return 0
+    base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null) || return 0
     [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse -q --verify HEAD^) || return 0
-    ! git diff --quiet "$base" -- "${paths[@]}" ||
-        [ -n "$(git ls-files --others --exclude-standard -- "${paths[@]}")" ]
+    ! git diff --quiet "$base" -- "$@" || [ -n "$(git ls-files --others --exclude-standard -- "$@")" ]
 }
-other_language_tests='220_lease_js 320_drivers'
+ran_before=$(ls -d test/js/node_modules 2>/dev/null)
+
+# What the unit tests and the programs of other languages test.
+core=(src/core test/unit test/fuzz)
+languages=(README.md 'docs/drivers*' docs/staging.md docs/leases-reference.md test/js
+    test/recipes 'test/t/*driver*' test/t/220_lease_js.pl)
+
+# Prints the server tests whose subjects have not changed.
+unchanged_server_tests() {
+    changed "${languages[@]}" || echo 220_lease_js 320_drivers
+    changed extension/coordinator src/core/secret test/unit 'test/t/23*' || echo 230_lease_model 232_lease_pool
+    changed src extension managed migrate 'docs/m*' 'test/t/4[34]*' || (cd test/t && basename -s .pl -a 4[34]*.pl)
+}
 
 no_registry=build/no_npm_registry
 other_languages() {
@@ -187,7 +198,7 @@ instructions_per_call() {
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
-    ! changed || scripts/quickstart.sh
+    ! changed "${languages[@]}" || scripts/quickstart.sh
     scripts/quickstart.sh stop
     [ ! -e quickstart ]
 }
@@ -255,18 +266,24 @@ $with_clang "build with clang++, -Werror" build CXX=clang++ COPT=-O0
 stage "build with g++, -Werror" build
 stage "install" build_and_install
 stage "quickstart" quickstart
-if changed; then
+if changed "${languages[@]}"; then
     stage "server tests: other languages" other_languages
 else
-    not_run "second quickstart, tests $other_language_tests" "What they test has not changed."
+    not_run "second quickstart" "What it tests has not changed."
 fi
+unchanged=$(unchanged_server_tests | paste -sd ' ')
+[ -z "$unchanged" ] || not_run "server tests $unchanged" "What they test has not changed."
 # The server tests mostly wait, so other stages run beside them.
 beside "server tests" server_tests
 [ -z "$with_lint" ] || stage "lint" make lint TIDY_CHECKS=-clang-analyzer-* ROOMS=1
-stage "unit tests" unit_tests
-stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
-stage "unit tests, sanitizers" unit_tests_sanitized
-stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
+if changed "${core[@]}"; then
+    stage "unit tests" unit_tests
+    stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
+    stage "unit tests, sanitizers" unit_tests_sanitized
+    stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
+else
+    not_run "unit tests, fuzz" "What they test has not changed."
+fi
 meet
 long "server tests: drivers that are built" built_drivers
 long "server tests, many rounds" server_tests_of_many_rounds
