@@ -1,9 +1,10 @@
 # Moves the clock forward and back, while the server runs and while it is stopped. Checks that no
-# identifier repeats, that each error names a remedy, and that the remedy helps.
+# identifier repeats, that each error names a remedy, and that the remedy helps. With spare ranges
+# of node ids, the server changes to one of them, and continues at the clock's time.
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
 my $first = 1730000000;             # 2024-10-27 03:33:20
 my $limit = 1 << 30;                # the first second beyond the last, since then
@@ -11,14 +12,21 @@ my $year = 365 * 86400;
 my $hour = 3600;
 
 my $secret = random_secret();
-my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
+my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
 my $history = RandflakeHistory->new($secret);
 
 sub restart_off_by($offset, %settings) {
     $node->stop if $node->{_pid};
-    configure($node, secret => $secret, max_wait => '60s', %settings);
+    configure($node, secret => $secret, max_wait => '60s', max_clock_skew => '100ms', %settings);
     clock_offset($node, $offset);
     start_under_clock($node);
+}
+
+# Starts the server without its state, as if it were new.
+sub start_anew_off_by {
+    $node->stop;
+    system_or_bail('rm', '-r', $node->data_dir . '/randflake');
+    restart_off_by(@_);
 }
 
 sub server_second { return $node->sql("SELECT floor(extract(epoch FROM clock_timestamp())) - $first") }
@@ -31,8 +39,8 @@ sub generates($test_name, $count = 1000) {
 }
 
 # Uses up the server's remaining numbers. If a number remains, the next check fails.
-sub exhaust {
-    my ($file) = $history->generate($node, 131072, 0);
+sub exhaust($node_ids = 1) {
+    my ($file) = $history->generate($node, $node_ids * 131072, 0);
     $history->add_era($file);
 }
 
@@ -45,28 +53,28 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# Checks that the error says how far the clock is behind, give or take the duration of the test.
-sub refuses_behind($test_name, $seconds, $what) {
+# Checks that the error says how far the clock is off, give or take the duration of the test.
+sub refuses_by($test_name, $seconds, $message, $detail, $hint) {
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
-    my ($behind) = $error->{message} =~ /^the clock is (\d+) seconds behind \Q$what\E$/;
-    ok($error->{sqlstate} eq '55000' && defined $behind && abs($behind - $seconds) < 600
-          && $error->{detail} =~ /^The clock shows .*\. The server issues no identifier before .*\.$/
-          && $error->{hint} eq $behind_hint, "$test_name: refuses, $seconds s behind $what") or diag($error->{text});
+    my ($off) = $error->{message} =~ $message;
+    ok($error->{sqlstate} eq '55000' && defined $off && abs($off - $seconds) < 600
+          && $error->{detail} =~ $detail && $error->{hint} eq $hint, "$test_name: refuses, $seconds s off")
+      or diag($error->{text});
     is_problem($node, $error, $test_name);
 }
 
-my $jumped_hint = qr/^Set the clock if it is wrong\. If it is right, restart the server\.$/;
+sub refuses_behind($test_name, $seconds, $what) {
+    refuses_by($test_name, $seconds, qr/^the clock is (\d+) seconds behind \Q$what\E$/,
+        qr/^The clock shows .*\. The server issues no identifier before .*\.$/,
+        'Set the clock if it is wrong, or wait until it has caught up. If it was in the future before, raise'
+          . ' "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that were never used, and restart'
+          . ' the server.');
+}
 
 sub refuses_jumped($test_name, $seconds) {
-    my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
-    my ($ahead) = $error->{message} =~ /^the clock has jumped (\d+) seconds ahead since the server started$/;
-    ok($error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 600
-          && $error->{detail} =~ /^The clock shows .*\.$/ && $error->{hint} =~ $jumped_hint,
-        "$test_name: refuses, $seconds s ahead") or diag($error->{text});
-    is_problem($node, $error, $test_name);
+    refuses_by($test_name, $seconds, qr/^the clock has jumped (\d+) seconds ahead since the server started$/,
+        qr/^The clock shows .*\.$/, 'Set the clock if it is wrong. If it is right, restart the server.');
 }
-
-sub window_bytes { return slurp_file(window_path($node)) }
 
 # The test sets CLOCK_REALTIME_COARSE but not CLOCK_BOOTTIME. The test passes only if identifiers
 # use the first clock and the server measures jumps against the second.
@@ -158,9 +166,7 @@ clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
 # If the clock was ahead at the start and was set back, the hold-off begins at the present time.
-$node->stop;
-system_or_bail('rm', '-r', $node->data_dir . '/randflake');
-restart_off_by(10 * $year, node_id => 31);
+start_anew_off_by(10 * $year, node_id => 31);
 clock_offset($node, 0);
 $era = generates('first use, started 10 years ahead');
 ok($era->{last} < time + 60 - $first, 'first use, started 10 years ahead: at the true time');
@@ -178,14 +184,14 @@ for my $case (
     [ 'after 2058', $first + $limit + $hour - time, $too_late ]) {
     my ($name, $offset, $error) = @$case;
     clock_offset($node, $offset);
-    my $bytes = window_bytes();
+    my $bytes = window_bytes($node);
     refuses("$name, running", @$error);
     is($node->sql(q{SELECT sequence FROM randflake_decode(randflake_encode('2030-01-01', 1, 2))}),
         2, "$name, running: decode and encode work");
     restart_off_by($offset, node_id => 40);
-    my $stopped = window_bytes();
+    my $stopped = window_bytes($node);
     refuses("$name, restarted", @$error);
-    is(window_bytes(), $stopped, "$name: nothing is written");
+    is(window_bytes($node), $stopped, "$name: nothing is written");
     restart_off_by(0, node_id => 40);
     generates("$name, set right");
 }
@@ -202,6 +208,140 @@ is(written_end($node), $limit, 'beyond the last second: the written end is the l
 restart_off_by(0, node_id => 52);
 generates('beyond the last second, and back, with an unused node id');
 
+# --- spare ranges --------------------------------------------------------------------------------
+# A step back by less than max_clock_skew is waited for.
+my @spare = (node_id => 100, node_count => 2, spare_node_ranges => 4, max_clock_skew => '2s');
+
+sub generates_by_the_clock($test_name, $range) {
+    my ($file, $errors) = $history->generate($node, 1000);
+    my $era = $history->add_era($file);
+    my $clock = server_second();
+    ok($era->{count} == 1000 && $era->{first} > $clock - 60 && $era->{last} <= $clock + 3,
+        "$test_name: identifiers have the clock's time")
+      or diag("clock $clock, got $era->{count} from $era->{first} to $era->{last}: $errors");
+    is(status_of($node, 'node_range, first_node_id'), $range . '|' . (100 + 2 * $range), "$test_name: range $range");
+}
+
+# Checks that calls fail once sessions have used up every second that the server has reached.
+sub refuses_every_range($test_name) {
+    exhaust(2);
+    # A session's slot may still have numbers, but not as many as this call wants.
+    error_is($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)}, '55000',
+        { message => qr/^the clock is \d+ seconds behind /, detail => qr/ No range of node ids may be used before /,
+          hint => qr/raise "randflake\.spare_node_ranges", or set "randflake\.node_id"/ }, $test_name, problem => 1);
+}
+
+# The server accepts no time before its start, so the test starts it with a clock that is behind.
+start_anew_off_by(-3 * $hour, @spare);
+generates_by_the_clock('at the start', 0);
+clock_offset($node, 0);
+generates_by_the_clock('forward 3 h', 0);
+is(status_of($node, 'problem IS NULL, spare_ranges_left'), 't|4', 'forward 3 h: no problem, four spare ranges');
+
+for my $small (0.02, 1) {
+    clock_offset($node, -$small);
+    generates_by_the_clock("back $small s", 0);
+}
+my $log = -s $node->logfile;
+clock_offset($node, -60);
+generates_by_the_clock('back 1 min', 1);
+ok($node->log_contains('LOG: .*the clock was set back: identifiers have node ids 102 to 103 from now on', $log),
+    'back 1 min: logged');
+like(status_of($node, 'problem'), qr/^a spare range of node ids is in use: The clock was set back/, 'back 1 min: a problem');
+clock_offset($node, -$hour);
+generates_by_the_clock('back 1 h', 2);
+clock_offset($node, 0);
+generates_by_the_clock('right again', 2);
+clock_offset($node, -60);
+$node->sql(q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
+clock_offset($node, -0.5 * $hour);
+generates_by_the_clock('back 30 min', 4);
+is(status_of($node, 'spare_ranges_left'), 0, 'back 30 min: no range is left');
+
+clock_offset($node, -2 * $hour);
+refuses_every_range('all ranges are used');
+clock_offset($node, 60);
+generates_by_the_clock('later than before', 4);
+is(status_of($node, 'problem IS NULL, spare_ranges_left'), 't|4', 'later: the ranges are back');
+clock_offset($node, -4 * $hour);
+refuses_every_range('before the floor');
+
+clock_offset($node, 60);
+generates_by_the_clock('right again', 4);
+$node->stop('immediate');
+restart_off_by(-$hour, @spare);
+refuses_every_range('a start with a clock behind');
+restart_off_by(-$hour, @spare, spare_node_ranges => 6);
+generates_by_the_clock('with more ranges', 5);
+clock_offset($node, -0.5 * $hour);
+generates_by_the_clock('forward', 5);
+crash_backend($node);
+generates_by_the_clock('after a crash of a backend', 5);
+clock_offset($node, -$hour + 60);
+generates_by_the_clock('back after a crash of a backend', 6);
+
+restart_off_by(120, @spare, spare_node_ranges => 7);
+generates_by_the_clock('under load', 6);
+clock_offset($node, 1000);
+$log = -s $node->logfile;
+$node->sql(<<'SQL');
+CREATE TABLE numbers AS SELECT generate_series(1, 500);
+ALTER DATABASE postgres SET parallel_setup_cost = 0;
+ALTER DATABASE postgres SET parallel_tuple_cost = 0;
+ALTER DATABASE postgres SET min_parallel_table_scan_size = 0;
+SQL
+like($node->sql('EXPLAIN SELECT randflake_generate() FROM numbers'), qr/Gather/, 'parallel workers');
+my @clients = $history->start_clients($node, map { ('single', 'copy', 'rollback', 'parallel') } 1 .. 4);
+wait_until_received(@clients);
+for my $offset (900, 800, 700, 950, 600) {
+    clock_offset($node, $offset);
+    sleep 1;
+}
+my @files = end_clients($node, @clients);
+$era = $history->add_era(@files);
+cmp_ok($era->{count}, '>', 1000, 'under load: identifiers');
+my $changes = () = slurp_file($node->logfile, $log) =~ /the clock was set back/g;
+cmp_ok($changes, '>=', 3, 'under load: the range changes');
+
 $history->no_duplicates('clocks');
+
+# A secret begins after the seconds of every range.
+$node->stop;
+write_secrets($node, $secret);
+configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
+clock_offset($node, 3000);
+start_under_clock($node);
+$node->sql('SELECT randflake_generate()');
+clock_offset($node, 3100);
+$node->sql('SELECT randflake_generate()');
+clock_offset($node, 3020);
+$node->sql('SELECT randflake_generate()');
+is(status_of($node, 'node_range'), 1, 'before a rotation: a spare range');
+my $from = int(time) + 3050;
+write_secrets($node, $secret, $from => random_secret());
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/secret/ },
+    'a secret may not begin in seconds that another range has used');
+$from += 100;
+is(reload_secrets($node, $secret, $from => random_secret()), 2, 'a secret after these is taken');
+clock_offset($node, 3160);
+is( $node->sql('SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),
+    't', '  and in use when its time comes');
+
+for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
+    [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ]) {
+    my ($node_id, $call, $told, $message) = @$case;
+    $log = -s $node->logfile;
+    start_anew_off_by(-600, node_id => $node_id, spare_node_ranges => 2);
+    ok($node->log_contains("not all spare ranges of node ids fit in $told", $log), "$call: told at the start");
+    for my $offset (0, -60, -120) {
+        clock_offset($node, $offset);
+        $node->sql('SELECT randflake_generate()');
+        if ($offset > -120) {
+            like($node->sql("SELECT $call"), qr/^\d+$/, "$call: a range that fits");
+        } else {
+            error_is($node, "SELECT $call", '55000', { message => $message }, "$call: a range that does not");
+        }
+    }
+}
 $node->stop;
 done_testing();

@@ -9,6 +9,11 @@ my $both = 'Both make the same identifiers. Stop one, and start it again only as
 
 sub problem_of { return status_of($_[0], 'problem') }
 sub generate { return $_[0]->sql(q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }
+sub start_as($node, %settings) {
+    configure($node, secret => $secret, %settings);
+    $node->start;
+    generate($node);
+}
 sub by_machine { return "$message: The postmaster of the other server is process $_[0] of this machine. $both" }
 my $by_upstream = qq{$message: "primary_conninfo" names the other server, which is not in recovery. $both};
 
@@ -38,33 +43,30 @@ ok($one->poll_query_until('postgres', 'SELECT problem IS NULL FROM randflake_sta
 
 for my $other ([ 'other node ids', node_id => 104 ], [ 'another secret', secret => random_secret() ]) {
     my ($what, %settings) = @$other;
-    configure($two, node_id => 103, secret => $secret, %settings);
-    $two->start;
-    generate($two);
+    start_as($two, node_id => 103, %settings);
     is(join('', map { problem_of($_) } $one, $two), '', "none with $what");
     $two->stop;
 }
-configure($two, node_id => 96, spare_node_ranges => 4, secret => $secret);
-$two->start;
-generate($two);
+start_as($two, node_id => 96, spare_node_ranges => 4);
 is(problem_of($one), by_machine(postmaster_of($two)), 'spare ranges count');
 $two->stop;
 
 # --- a machine that hides them -------------------------------------------------------------------
 # Servers that cannot claim their node ids generate, and say that they find no other server.
-my $fault = tempdir() . '/fault';
-for ([ 'owner', 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
-    map { [ $_->[0], qq{Could not open shared memory object "\\S+": $_->[1]\\.} ] }
+my $watch = tempdir();
+for ([ owner => 1, 'Shared memory object "\S+" is not a regular file of this server\'s user\.' ],
+    map { [ open => $_->[0], qq{Could not open shared memory object "\\S+": $_->[1]\\.} ] }
     [ 28, 'No space left on device' ], [ 30, 'Read-only file system' ], [ 13, 'Permission denied' ]) {
-    my ($what, $why) = @$_;
-    append_to_file($fault, $what);
+    my ($operation, $error, $why) = @$_;
+    my $fault = "$watch/fault.$operation.claims";
+    append_to_file($fault, $error);
     my $from = -s $two->logfile;
     {
-        local ($ENV{FOREIGN_CLAIM}, $ENV{LD_PRELOAD}) = ($fault, preload_library('foreign_claim.c'));
+        local ($ENV{RANDFLAKE_WATCH}, $ENV{LD_PRELOAD}) = ($watch, preload_library('watch_files.c'));
         $two->start;
     }
     generate($two);
-    like(problem_of($two), qr/^a second server of this machine with the same node ids would go unnoticed: $why$/, "fault $what: a server that generates says so");
+    like(problem_of($two), qr/^a second server of this machine with the same node ids would go unnoticed: $why$/, "$operation fails ($error): a server that generates says so");
     like(slurp_file($two->logfile, $from), qr/WARNING:  a second server of this machine .* unnoticed\n.*DETAIL:  $why\n.*HINT:  .*\/dev\/shm/, '  and logs it');
     is(problem_of($one), '', '  and the other one sees nothing');
     unlink $fault;
@@ -81,21 +83,35 @@ sub leave_machine($node) {
     unlink "/dev/shm/randflake-nodes.$fingerprint" or die "no file of claims: $!";
 }
 
-sub has_logged($node, $from, $pattern, $test_name) {
-    ok(wait_until { slurp_file($node->logfile, $from) =~ $pattern }, $test_name);
-}
-
 $one->stop;
 my $primary = start_server('primary',
     init => [ allows_streaming => 1 ],
     settings => { node_id => 5, secret => $secret },
     conf => "log_replication_commands = on\n");
-generate($primary);
+$primary->sql('CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
+      . q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
 leave_machine($primary);
 my $standby = standby_of($primary, 'standby');
 is(problem_of($primary), '', 'a standby is no rival of its primary');
+
+my $session = start_session($standby,
+    q{SET randflake.max_wait = '1h'},
+    q{DO $$ BEGIN
+        LOOP
+            BEGIN
+                PERFORM randflake_generate();
+                EXIT;
+            EXCEPTION WHEN read_only_sql_transaction THEN PERFORM pg_sleep(0.1);
+            END;
+        END LOOP;
+      END $$},
+    'INSERT INTO made DEFAULT VALUES');
+await($standby, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^DO' AND wait_event = 'PgSleep'}, 'no session is refused');
 $standby->promote;
-has_logged($standby, 0, qr/WARNING:  $message\n.*DETAIL:  "primary_conninfo" names the other server, which is not in recovery/,
+is((finish_session($session))[1], '', 'promoted: a session that was refused goes on');
+$standby->sql(q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
+all_distinct($standby, 'SELECT id FROM made', 2001, '  and makes nothing twice');
+log_has($standby, qr/WARNING:  $message\n.*DETAIL:  "primary_conninfo" names the other server, which is not in recovery/,
     'one that is promoted logs that its primary runs');
 generate($standby);
 is(problem_of($standby), $by_upstream, '  and shows it');
@@ -107,7 +123,7 @@ sub asks($server, $asked) {
     for (1, 2) {
         my $from = -s $asked->logfile;
         $server->reload;
-        has_logged($asked, $from, qr/received replication command: SHOW randflake.spare_node_ranges/, $asked->name . ' is asked');
+        log_has($asked, qr/received replication command: SHOW randflake.spare_node_ranges/, $asked->name . ' is asked', $from);
     }
 }
 asks($standby, $primary);
@@ -183,7 +199,7 @@ $alpha->reload;
 $beta->wait_for_catchup($alpha, 'replay', $beta->lsn('insert'));
 asks($beta, $alpha);
 ok($beta->poll_query_until('postgres', "SELECT $is_copy FROM randflake_status", 'f|f'), '  and no longer when its original follows it');
-has_logged($beta, 0, qr/LOG:  the original of this data directory follows this server/, '  which it logs');
+log_has($beta, qr/LOG:  the original of this data directory follows this server/, '  which it logs');
 $beta->restart;
 generate($beta);
 is(status_of($beta, $is_copy), 'f|f', '  also after a restart');
@@ -216,9 +232,7 @@ SQL
 configure($two, %static, node_id => 208, node_count => 8);
 $two->start;
 leave_machine($two);
-configure($one, %static, node_id => 200, node_count => 8);
-$one->start;
-generate($one);
+start_as($one, %static, node_id => 200, node_count => 8);
 announces($one, '', 'a server announces its node ids');
 announces($two, '', '  and another one others');
 $one->stop;
@@ -241,27 +255,24 @@ $coordinator->sql(q{DELETE FROM randflake_lease_announcement WHERE origin = 'sam
 $two->restart;
 announces($two, $in_registry, 'one that starts again still knows');
 is($coordinator->sql($rows), 'one [200,209), two [208,216)', '  and is none beside itself');
-$coordinator->sql(q{UPDATE randflake_lease_announcement SET fingerprint = 'f' WHERE holder = 'one'});
-announces($two, '', 'one with another secret is no rival');
-$coordinator->sql(q{UPDATE randflake_lease_announcement SET fingerprint = (SELECT fingerprint FROM randflake_lease_announcement WHERE holder = 'two')});
-announces($two, $in_registry, '  unlike one with the same');
-$coordinator->sql(q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
-$one->stop;
-announces($two, '', 'alone again');
-$coordinator->sql(<<'SQL');
-INSERT INTO randflake_lease_announcement
-SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM randflake_lease_announcement
-SQL
-announces($two, $in_registry, 'a copy of the disk is found');
-$coordinator->sql(q{UPDATE randflake_lease_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
-announces($two, '', 'one that was not heard of for 90 seconds is none');
-
 my $fingerprint = $two->sql('SELECT key_fingerprint FROM randflake_status');
-$coordinator->sql(<<"SQL");
-SELECT randflake_lease_configure(first_node_id => 215, node_count => 1, never_leased => true);
-SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint');
-SQL
-announces($two, $leased, 'a lease of a node id is found, too');
+my ($table, $change) = ('randflake_lease_announcement', 'UPDATE randflake_lease_announcement SET');
+$one->stop('immediate');    # which leaves its row
+for (
+    [ "$change fingerprint = 'f' WHERE holder = 'one'", '', 'one with another secret is no rival' ],
+    [ "$change fingerprint = (SELECT fingerprint FROM $table WHERE holder = 'two')", $in_registry, '  unlike one with the same' ],
+    [ "DELETE FROM $table WHERE holder = 'one'", '', 'alone again' ],
+    [ "INSERT INTO $table SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM $table",
+        $in_registry, 'a copy of the disk is found' ],
+    [ "$change announced_at = announced_at - interval '90 s' WHERE holder = 'twin'", '',
+        'one that was not heard of for 90 seconds is none' ],
+    [ 'SELECT randflake_lease_configure(first_node_id => 215, node_count => 1, never_leased => true);'
+          . "SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint')",
+        $leased, 'a lease of a node id is found, too' ]) {
+    my ($sql, $problem, $test_name) = @$_;
+    $coordinator->sql($sql);
+    announces($two, $problem, $test_name);
+}
 
 my $took;
 for (1 .. 3) {
@@ -282,11 +293,11 @@ announces($two, $leased, '  and answers later');
 
 $coordinator->stop;
 $two->reload;
-ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: / }, 'a coordinator that is away is logged');
+log_has($two, qr/LOG:  could not announce node ids: /, 'a coordinator that is away is logged');
 is(problem_of($two), $leased, '  and takes back nothing');
 configure($two, %static, registry => 'host=a nonsense', node_id => 208, node_count => 8);
 $two->reload;
-ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: "randflake.registry" is not a valid connection string$/m },
+log_has($two, qr/LOG:  could not announce node ids: "randflake.registry" is not a valid connection string$/m,
     'as is a connection string that is none');
 $two->stop;
 

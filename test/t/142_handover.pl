@@ -2,8 +2,8 @@
 # for the next start (see docs/design.md). Compares all servers' identifiers, even those of
 # rolled-back transactions. The simulation of fleets tests a server's decisions. This file tests how
 # a server learns the facts. RANDFLAKE_ROUNDS sets the number of rounds of each case.
+use List::Util qw(max);
 use Randflake;
-use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
 use Time::HiRes qw(sleep time);
@@ -14,6 +14,22 @@ my $secret = random_secret();
 my $history = RandflakeHistory->new($secret);
 
 sub settings { return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_) }
+
+# --- clocks ----------------------------------------------------------------------------------
+# Each server's clock is $node->{clock_ahead} seconds ahead of the true time. Clocks can stand
+# together, so that events happen within one second even on a slow machine.
+sub set_ahead($node, $seconds) { clock_offset($node, $node->{clock_ahead} = $seconds) }
+sub clocks_run(@nodes) { set_ahead($_, $_->{clock_ahead}) for @nodes }
+sub clocks_stand(@nodes) { clocks_stand_from(time, @nodes) }
+sub clocks_stand_from($time, @nodes) { clock_stands_at($_, $time + $_->{clock_ahead}) for @nodes }
+
+# Stops all clocks in a second that is later than the true time and than the last call's second.
+my $stood_at = 0;
+
+sub clocks_stand_in_next_second(@nodes) {
+    $stood_at = 1 + max($stood_at, time);
+    clocks_stand_from($stood_at, @nodes);
+}
 
 my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\nrestart_after_crash = on\n");
 my $a = new_server('a', %conf, settings => { settings(node_id => 0) });
@@ -37,10 +53,10 @@ my $long = '300s';
 sub reload_with($node, %settings) {
     configure($node, settings(%settings));
     $node->reload;
-    $node->poll_query_until('postgres',
-        "SELECT setting::integer = 1000 * extract(epoch FROM '$settings{max_clock_skew}'::interval)"
-          . q{ FROM pg_settings WHERE name = 'randflake.max_clock_skew'})
-      or give_up('the settings are not reloaded');
+    await($node, <<"SQL", 'the settings are not reloaded');
+SELECT setting::integer = 1000 * extract(epoch FROM '$settings{max_clock_skew}'::interval)
+FROM pg_settings WHERE name = 'randflake.max_clock_skew'
+SQL
 }
 
 # Stops the server. Writes the usual skew into its window file to shorten the next hold-off.
@@ -51,18 +67,24 @@ sub forget_long($node) {
 
 my $next_node_id = 100;
 sub fresh_node_id { return $next_node_id += 10 }
-sub is_open($node, $test_name) { ok(collect_at_once($history, $node), "$test_name: the window is open") }
 
-sub is_closed($node, $test_name, %options) {
-    my $era = collect_at_once($history, $node, %options);
-    is($era && $era->{count}, undef, "$test_name: the window is not open yet");
+# Lets a session generate for about this many seconds after its first identifier. Returns how many
+# it made. The script rolls back the transactions in which it makes two thirds of them.
+sub collect($node, $seconds, $max_wait) {
+    # Writes statements to a file, because psql would wait for the end of its standard input.
+    my $statements = tempdir_short() . '/statements';
+    append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . <<'SQL' x (10 * $seconds));
+BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
+INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
+\! sleep 0.1
+SQL
+    my $file = receive($node, $max_wait, '-f', $statements);
+    return -s $file ? $history->add_era($file)->{count} : 0;
 }
 
-sub generates($node, $seconds, $test_name, %options) {
-    my $era = collect($history, $node, $seconds, %options);
-    ok($era, "$test_name: generates");
-    return $era;
-}
+sub is_open($node, $test_name) { ok(collect($node, 0.3, '100ms'), "$test_name: the window is open") }
+sub is_closed($node, $test_name) { is(collect($node, 0.3, '100ms'), 0, "$test_name: the window is not open yet") }
+sub generates($node, $seconds, $test_name) { ok(collect($node, $seconds, '60s'), "$test_name: generates") }
 
 sub handover($case, $round) {
     for (1 .. $rounds) {
@@ -180,7 +202,7 @@ handover('promotion and a crash of a session', sub {
     start_with($a, node_id => $node_id);
     $a->stop;
     copy_directory($a, $b);
-    make_standby($b);
+    append_to_file($b->data_dir . '/standby.signal', '');    # of no primary; promoted later
     start_under_clock($_) for $a, $b;
     generates($a, 0.2, "$name, former primary");
     sleep $skew;
@@ -202,14 +224,14 @@ handover('rollback to a stop', sub {
     generates($a, 0.2, "$name, before");
     $a->stop;
     write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
-    my $snapshot = snapshot($a);
+    my $snapshot = window_bytes($a);
     # In every second round, the server cannot write the marker, so it removes the marker.
     chmod 0400, run_marker_path($a) if $round % 2 == 0;
     clocks_stand_in_next_second($a);
     start_with($a, @settings);
     is_open($a, "$name, snapshot");
     $a->stop;
-    roll_back($a, $snapshot);
+    write_window_bytes($a, $snapshot);
     start_with($a, @settings);
     is_closed($a, $name);
 });

@@ -1,11 +1,11 @@
 # Runs a leasing server beside snapshots of its directory, which no inode and no time of birth tell
 # from the original. At most one of them may resume a lease, and none while another runs.
-# lib/snapshot.c makes a copy look like a snapshot of the block device. Where the user may make user
-# namespaces, the test also runs servers on overlays. scripts/snapshot_test.sh, as root, runs
+# lib/watch_files.c makes a copy look like a snapshot of the block device. Where the user may make
+# user namespaces, the test also runs servers on overlays. scripts/snapshot_test.sh, as root, runs
 # servers on real snapshots of ext4, xfs and btrfs.
 use Randflake;
-use RandflakeHandover;
 use RandflakeLease;
+use RandflakeWindowFile;
 
 $RandflakeLease::duration = 3600;
 my $fleet = new_fleet();
@@ -14,7 +14,7 @@ my $original = start_holder($fleet, 'original', $coordinator);
 my %twins = map { $_ => new_holder($fleet, $_, $coordinator) } qw(first second);
 
 sub starts($node) {
-    local $ENV{LD_PRELOAD} = $node == $original ? '' : preload_library('snapshot.c');
+    local $ENV{LD_PRELOAD} = $node == $original ? '' : preload_library('watch_files.c');
     local $ENV{RANDFLAKE_SNAPSHOT_OF} = $original->data_dir . '/randflake/identity';
     $node->start;
 }

@@ -1,35 +1,39 @@
 # Checks a server whose requests to its coordinator fail. Only a clear answer counts as a grant.
+# With sslmode=verify-full, the server sends requests and the password to this coordinator only.
+use IO::Socket::INET;
 use Randflake;
 use RandflakeImpostor;
-use RandflakeHandover qw(run_marker_path);
 use RandflakeLease;
-use RandflakeProxy;
+use RandflakeWindowFile;
 use Time::HiRes qw(sleep);
 
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
-my $coordinator = start_coordinator($fleet, 'coordinator');
+my $coordinator = start_coordinator($fleet, 'coordinator',
+    conf => "listen_addresses = '127.0.0.1'\nlog_connections = on\ninclude_if_exists = 'tls.conf'\n");
 my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
 my $good = "$here dbname=postgres";
 my $duration = $RandflakeLease::duration;
 
-# Makes two roles with passwords. Only one of the roles may lease node ids.
+# Makes roles with passwords. One of them may not lease node ids.
 my $passwords = "$here dbname=postgres user";
 $coordinator->sql(<<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
 CREATE ROLE stranger LOGIN;
+CREATE ROLE leaseholder;
+CREATE ROLE server1 LOGIN PASSWORD 'pass word' CONNECTION LIMIT 4 IN ROLE leaseholder;
 CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
 CREATE DATABASE rival;
 SQL
-let_lease($coordinator, 'leaser');
+let_lease($coordinator, 'leaser, leaseholder');
 $coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart;'
       . 'SELECT apart.randflake_lease_configure(never_leased => true)');
 $coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'
       . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1," . ' never_leased => true)');
 my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
 unlink $coordinator->data_dir . '/pg_hba.conf';
-$coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
+$coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\nhostssl postgres +leaseholder 127.0.0.1/32 scram-sha-256\n$hba");
 $coordinator->reload;
 
 my $holder = new_holder($fleet, 'holder', $good);
@@ -53,23 +57,21 @@ error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55
     { message => qr/this server has no lease of node ids/, detail => qr/^The coordinator has not answered since .*\.$/,
       hint => qr/"randflake_status"/ }, 'no lease: generate says what kind of failure it is', problem => 1);
 
-reload_with("host=" . $coordinator->host . " port=1 dbname=postgres");
-told('could not lease node ids: .*port|could not lease node ids: .*\.s\.PGSQL\.1"', 'nobody there');
 # A worker can miss a reload while it starts, so after its start it reads the settings again.
 configure_holder(coordinator => "$here dbname=empty");
 kill 'TERM', lease_worker_of($holder);
 told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'no extension');
-reload_with("$here dbname=elsewhere");
-told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'extension in another schema');
-reload_with("$passwords=leaser password=wrong");
-told('could not lease node ids: .*password authentication failed for user "leaser"', 'wrong password');
-reload_with("$passwords=stranger");
-told('could not lease node ids: permission denied for function randflake_lease_acquire', 'a role without the right');
-reload_with('nonsense');
-told('could not lease node ids: "randflake.coordinator" is not a valid connection string',
-    'malformed connection string');
-reload_with('');
-told('could not lease node ids: "randflake.coordinator" is empty', 'empty connection string');
+for (
+    [ 'host=' . $coordinator->host . ' port=1 dbname=postgres', '.*(port|\.s\.PGSQL\.1")', 'nobody there' ],
+    [ "$here dbname=elsewhere", 'function randflake_lease_acquire.* does not exist', 'extension in another schema' ],
+    [ "$passwords=leaser password=wrong", '.*password authentication failed for user "leaser"', 'wrong password' ],
+    [ "$passwords=stranger", 'permission denied for function randflake_lease_acquire', 'a role without the right' ],
+    [ 'nonsense', '"randflake.coordinator" is not a valid connection string', 'malformed connection string' ],
+    [ '', '"randflake.coordinator" is empty', 'empty connection string' ]) {
+    my ($connstr, $reason, $name) = @$_;
+    reload_with($connstr);
+    told("could not lease node ids: $reason", $name);
+}
 
 $coordinator->safe_psql('rival', q{UPDATE randflake_lease_pool SET secrets = 'feedfeedfeedfeed'});
 reload_with("$here dbname=rival");
@@ -95,8 +97,7 @@ my ($out, $err);
 IPC::Run::run([ 'psql', '-XAtq', '-d', "$passwords=leaser password=correct", '-c', 'SELECT' ], '>', \$out, '2>', \$err);
 like($err, qr/^WARNING/, 'a connection that begins with a warning');
 reload_with("$passwords=leaser password=correct");
-$coordinator->poll_query_until('postgres', q{SELECT count(*) > 0 FROM randflake_leases
-    WHERE holder = 'holder' AND state = 'active'}) or die 'no lease';
+await($coordinator, q{SELECT count(*) > 0 FROM randflake_leases WHERE holder = 'holder' AND state = 'active'}, 'no lease');
 wait_for_lease($holder);
 wait_for_status($holder, 'lease_error IS NULL');
 pass('a warning while connecting does not cost a lease');
@@ -140,13 +141,14 @@ log_has($holder, qr/does not renew lease \d+ of node ids: .* no longer in the po
     'node ids out of the pool: another lease');
 $coordinator->sql('SELECT randflake_lease_configure(0, 131072)');
 
-my $proxy = RandflakeProxy->new($coordinator);
-my ($hole, $hole_port) = RandflakeProxy::black_hole();
+my $proxy = RandflakeImpostor->before($coordinator);
+my $proxied = "host=$proxy->{directory} port=5432 dbname=postgres";
+my ($hole, $hole_port) = black_hole();
 
 # Neither a reload nor a shutdown waits for a pending connection. At the first address, a server
 # accepts the connection but stays silent. At the second address, no server answers.
-$proxy->set_mode('hang');
-for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres") {
+$proxy->mode('hang');
+for my $silent ($proxied, "host=127.0.0.1 port=$hole_port dbname=postgres") {
     my $offset = -s $holder->logfile;
     reload_with($silent);
     sleep 1;
@@ -166,7 +168,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
 # If a host hangs, even after it has accepted the login, the server asks the next host of its list.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
-for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
+for my $first_host ([ $proxy->{directory}, 5432 ],
     [ '127.0.0.1', $hole_port ],
     [ $impostor->{directory}, 5432 ]) {
     my $list = sprintf 'host=%s,%s port=%s,%s dbname=postgres', $first_host->[0],
@@ -181,8 +183,8 @@ log_has($holder, qr/could not (lease|renew the lease of) node ids: the coordinat
 
 # The coordinator commits the grant, but the proxy drops the answer. The server must have no lease.
 $holder->stop;
-$proxy->set_mode('cut');
-configure_holder(coordinator => $proxy->connstr);
+$proxy->mode('cut');
+configure_holder(coordinator => $proxied);
 unlink run_marker_path($holder);
 $coordinator->sql('DELETE FROM randflake_lease WHERE upper(span) < 1');
 my $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
@@ -191,7 +193,7 @@ await($coordinator, "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'h
 told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'answer to an acquisition lost: no lease');
 $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
-$proxy->set_mode('pass');
+$proxy->mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
 
@@ -200,15 +202,14 @@ cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lea
 my $lease = status_of($holder, 'lease_id');
 my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
     ORDER BY lease_id DESC LIMIT 1)};
-$proxy->set_mode('cut');
+$proxy->mode('cut');
 wait_for_status($holder, q{lease_error ~ 'could not renew'});
 my $end = status_of($holder, 'extract(epoch FROM window_end)');
 await($coordinator, "SELECT $known_end > $end", 'not renewed');
 is(status_of($holder, 'extract(epoch FROM window_end)'), $end, 'answer to a renewal lost: the window keeps its end');
-$proxy->set_mode('pass');
+$proxy->mode('pass');
 wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
-$proxy->stop;
 
 # If an operator cancels the wait for a standby, the coordinator commits the grant, but a failover
 # may lose it. The holder must not use it, even if its role turns off the wait and the warning.
@@ -218,8 +219,11 @@ ALTER ROLE leaser SET synchronous_commit = 'local';
 SQL
 $holder->stop;
 unlink run_marker_path($holder);    # so that it goes on with no lease
-$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
-$coordinator->reload;
+sub waits_for_standby($name) {
+    $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = '$name'");
+    $coordinator->reload;
+}
+waits_for_standby('nobody');
 configure_holder(coordinator => "$passwords=leaser password=correct");
 $granted = $coordinator->sql('SELECT max(lease_id) FROM randflake_lease');
 
@@ -235,17 +239,14 @@ told('could not lease node ids: canceling wait for synchronous replication', 'sy
 is($coordinator->sql("SELECT count(*) > 0 FROM randflake_lease WHERE lease_id > $granted"),
     't', 'synchronous wait cancelled: the coordinator has committed');
 is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't', 'synchronous wait cancelled: no lease');
-$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
-$coordinator->reload;
+waits_for_standby('');
 wait_for_lease($holder);
 $end = status_of($holder, 'extract(epoch FROM window_end)');
-$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
-$coordinator->reload;
+waits_for_standby('nobody');
 cancel_wait('randflake_lease_renew');
 told('could not renew the lease of node ids: canceling wait for synchronous replication',
     'synchronous wait of a renewal cancelled');
-$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
-$coordinator->reload;
+waits_for_standby('');
 wait_for_lease($holder);
 
 $holder->stop;
@@ -257,6 +258,75 @@ configure_holder(node_count => 100);
 $coordinator->sql('SELECT randflake_lease_configure(0, 99)');
 $holder->start;
 told('could not lease node ids: the pool has fewer than 100 node ids', 'pool too small');
+
+# --- TLS -----------------------------------------------------------------------------------------
+my $directory = tempdir();
+
+sub openssl {
+    my ($out, $errors) = ('', '');
+    IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
+}
+
+# Makes a certificate authority in NAME.crt and NAME.key. It signs certificates for host names.
+my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
+sub authority($name) {
+    openssl('req', '-x509', @new_key, '-subj', "/CN=$name", '-keyout', "$directory/$name.key",
+        '-out', "$directory/$name.crt");
+}
+
+sub certificate($name, $host, $authority) {
+    openssl('req', @new_key, '-subj', "/CN=$host", '-keyout', "$directory/$name.key", '-out', "$directory/$name.csr");
+    openssl('x509', '-req', '-in', "$directory/$name.csr", '-CA', "$directory/$authority.crt",
+        '-CAkey', "$directory/$authority.key", '-CAcreateserial', '-days', 2, '-out', "$directory/$name.crt");
+    chmod 0600, "$directory/$name.key";
+}
+authority($_) for qw(ours theirs);
+certificate('right', 'localhost', 'ours');
+certificate('of_another_host', 'elsewhere.example.com', 'ours');
+certificate('of_another_authority', 'localhost', 'theirs');
+
+sub has_certificate($name) {
+    my $file = $coordinator->data_dir . '/tls.conf';
+    unlink $file;
+    append_to_file($file, "ssl = on\nssl_cert_file = '$directory/$name.crt'\nssl_key_file = '$directory/$name.key'\n");
+    $coordinator->reload;
+    $holder->reload if $holder->{_pid};
+}
+write_private_file(my $passfile = "$directory/passfile", "*:*:*:*:pass word\n");
+my $over_tls = sub ($port, $sslmode) {
+    return "host=localhost hostaddr=127.0.0.1 port=$port dbname=postgres user=server1 passfile=$passfile"
+      . " sslmode=$sslmode sslrootcert=$directory/ours.crt";
+};
+
 $holder->stop;
-$coordinator->stop;
+$coordinator->sql('SELECT randflake_lease_configure(0, 16)');
+has_certificate('right');
+configure_holder(coordinator => $over_tls->($coordinator->port, 'verify-full'));
+$holder->start;
+wait_for_lease($holder);
+log_has($coordinator, qr/connection authorized: user=server1 .*SSL enabled/, 'a server leases over TLS');
+unlike(slurp_file($_->logfile), qr/pass word/, '  with a password that ' . $_->name . ' does not log')
+  for $holder, $coordinator;
+has_certificate('of_another_authority');
+told('certificate verify failed', 'a certificate of another authority is refused');
+has_certificate('of_another_host');
+told('certificate for "elsewhere\.example\.com" does not match host name "localhost"', 'and one of another host');
+has_certificate('right');
+wait_for_status($holder, 'lease_error IS NULL');
+wait_for_lease($holder);
+
+# This impostor has no certificate. It asks for a plain password, and remembers the answer.
+my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "could not listen: $!";
+$impostor = RandflakeImpostor->new($listener);
+$impostor->play(startup => sub {
+    say_to($_[0], message('R', pack 'N', 3));
+    append_to_file("$impostor->{directory}/startups", (read_message($_[0]))[1]);
+    die 'enough';
+});
+reload_with($over_tls->($listener->sockport, 'verify-full'));
+told('server does not support SSL', 'a server without TLS is refused');
+like($impostor->startups, qr/^\n+$/, '  and sent nothing but the wish for TLS');
+reload_with($over_tls->($listener->sockport, 'prefer'));
+ok(wait_until { $impostor->startups =~ /pass word/ }, 'without verify-full it gets the password');
+$_->stop for $holder, $coordinator;
 done_testing();

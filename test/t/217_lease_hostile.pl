@@ -1,9 +1,9 @@
 # The test's coordinator sends arbitrary answers or none. The server must issue no identifier,
 # report what happened, and stop on request. Callers must not see the coordinator's text.
 use Randflake;
-use RandflakeHandover qw(run_marker_path);
 use RandflakeImpostor;
 use RandflakeLease;
+use RandflakeWindowFile;
 use Time::HiRes qw(sleep time);
 
 my @types = @lease_types;
@@ -53,6 +53,22 @@ sub caller_is_told($detail, $test_name) {
 my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
 my $unusable = qr/^The coordinator has given no usable answer $since/;
 my $no_answer = qr/^The coordinator has not answered $since/;
+
+sub error_text { return report('XX000', $_[0]) . ready() }
+
+# Makes the server report another error, because its present error may be the expected one.
+sub is_next($name) {
+    $impostor->play(answer => sub { say_to($_[0], error_text("before $name")) });
+    ask_again();
+    told(qr/before \Q$name\E/, "$name: is next");
+}
+
+sub told_after($answer, $pattern, $test_name, %settings) {
+    is_next($test_name);
+    $impostor->play(answer => sub { say_to($_[0], $answer) });
+    ask_again(%settings);
+    return told($pattern, $test_name);
+}
 
 # --- shapes of answers ---------------------------------------------------------------------------
 my $now = time;
@@ -110,26 +126,12 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ]);
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # First makes the server report another error, because the previous error may equal this case's.
-    $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
-    ask_again();
-    told(qr/before \Q$name\E/, "$name: is next") or last;
-    $impostor->play(answer => sub { say_to($_[0], $answer) });
-    ask_again();
-    told($error, "$name: is no lease");
+    told_after($answer, $error, "$name: is no lease");
     is(status_of($node, 'lease_id IS NULL AND window_end IS NULL'), 't', "$name: none is held");
     if ($error eq $no_lease) { caller_is_told($unusable, $name) }
 }
 
 # --- text --------------------------------------------------------------------------------------
-sub told_after($answer, $pattern, $test_name, %settings) {
-    $impostor->play(answer => sub { say_to($_[0], $answer) });
-    ask_again(%settings);
-    return told($pattern, $test_name);
-}
-
-sub error_text { return report('XX000', $_[0]) . ready() }
-
 is( told_after(error_text("Gr\xf6\xdfe"), qr/Gr/, 'Latin-1') =~ s/.*: //r,
     'Gr??e', 'Latin-1: bytes that are no UTF-8 are replaced');
 is( told_after(error_text("Gr\xc3\xb6\xc3\x9fe"), qr/Gr\xc3/, 'UTF-8') =~ s/.*: //r,
@@ -182,7 +184,7 @@ for my $coordinator ("host=$impostor->{directory} password=hunter 2leak",
     'postgresql://leaser:hunter/2leak@ids.example.com/ids',
     'postgresql://leaser:hunter@2leak@ids.example.com/ids',
     'postgresql://leaser:hunter%2leak@ids.example.com/ids', 'hunter2leak') {
-    told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
+    is_next('malformed connection string');
     ask_again(coordinator => $coordinator);
     told($malformed, "malformed connection string: $coordinator");
     caller_is_told(qr/^The settings have not allowed a request to the coordinator $since/, '  is not quoted');
@@ -220,50 +222,47 @@ my $most_memory = 64;
 my $row_of = sub { row_description(columns(@types)) . pack 'A N', 'D', $_[0] };
 my $block = "\0" x 1_000_000;
 
+my $endless_settings = sub ($client) {
+    my $n = 0;
+    say_to($client, join '', map { parameter('leak' . $n++, 'x' x 10000) } 1 .. 10) while 1;
+};
+
 my @endless = ([ 'silence', answer => \&silence ],
     [ 'silence at the door', startup => \&silence ],
-    [ 'half a message', answer => sub { say_to($_[0], substr $row, 0, length($row) - 3);
-            silence() } ],
-    [ 'half a welcome', startup => sub { say_to($_[0], substr welcome(), 0, 30);
-            silence() } ],
+    [ 'half a message', answer => sub { say_to($_[0], substr $row, 0, length($row) - 3); silence() } ],
+    [ 'half a welcome', startup => sub { say_to($_[0], substr welcome(), 0, 30); silence() } ],
     [ 'a byte a second', answer => sub { byte_a_second($_[0], $row) } ],
     [ 'a byte a second at the door', startup => sub { byte_a_second($_[0], welcome()) } ],
     [ 'notices at the door', startup => sub {
             say_to($_[0], message('R', pack 'N', 0));
             repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
-    [ 'settings at the door', startup => sub { my $n = 0;
-            say_to($_[0], message('R', pack 'N', 0));
-            say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
-                1 .. 10) while 1 } ],
-    [ 'settings', answer => sub { my $n = 0;
-            say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
-                1 .. 10) while 1 } ],
-    [ 'notifications', answer => sub {
-            repeat($_[0], message('A', pack 'N Z* Z*', 1, 'leak', 'x' x 10000)) } ],
-    [ 'a row of a gigabyte', answer =>
-          sub { say_to($_[0], $row_of->(1 << 30)); repeat($_[0], $block) } ],
+    [ 'settings at the door', startup => sub { say_to($_[0], message('R', pack 'N', 0)); $endless_settings->($_[0]) } ],
+    [ 'settings', answer => $endless_settings ],
     [ 'a row of a gigabyte, header first', answer => sub { say_to($_[0], $row_of->(1 << 30)); sleep 0.3;
             repeat($_[0], $block) } ],
-    [ 'a row of 30 MB and more of them', answer => sub {
-            repeat($_[0], $row_of->(4 + (30 << 20)) . "\0" x (30 << 20)) } ],
-    [ 'rows', answer => sub { say_to($_[0], row_description(columns(@types)));
-            repeat($_[0], data_row(@good)) } ],
-    [ 'row descriptions', answer => sub { repeat($_[0], row_description(columns(@types))) } ],
-    [ 'completions', answer => sub { repeat($_[0], complete()) } ],
-    [ 'readiness', answer => sub { repeat($_[0], ready()) } ],
-    [ 'CopyOut', answer => sub { say_to($_[0], message('H', pack 'C n n', 0, 1, 0));
-            repeat($_[0], message('d', 'leak')) } ],
-    [ 'CopyBoth', answer => sub { say_to($_[0], message('W', pack 'C n n', 0, 1, 0));
-            repeat($_[0], message('d', 'leak')) } ],
-    [ 'notices', answer => sub { repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
-    [ 'warnings', answer => sub { repeat($_[0], report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
     # A client that accepted this iteration count would compute two billion rounds of a hash.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
             my ($type, $body) = read_message($_[0]);
             my ($nonce) = $body =~ /r=(.*)$/s;
             say_to($_[0], message('R', pack('N', 11) . "r=${nonce}leak,s=c2FsdA==,i=2147483647"));
-            silence() } ], );
+            silence() } ]);
+
+# These answers begin with the first text, and repeat the second.
+for ([ 'notifications', '', message('A', pack 'N Z* Z*', 1, 'leak', 'x' x 10000) ],
+    [ 'a row of a gigabyte', $row_of->(1 << 30), $block ],
+    [ 'a row of 30 MB and more of them', '', $row_of->(4 + (30 << 20)) . "\0" x (30 << 20) ],
+    [ 'rows', row_description(columns(@types)), data_row(@good) ],
+    [ 'row descriptions', '', row_description(columns(@types)) ],
+    [ 'completions', '', complete() ],
+    [ 'readiness', '', ready() ],
+    [ 'CopyOut', message('H', pack 'C n n', 0, 1, 0), message('d', 'leak') ],
+    [ 'CopyBoth', message('W', pack 'C n n', 0, 1, 0), message('d', 'leak') ],
+    [ 'notices', '', report('00000', 'leak', type => 'N', severity => 'NOTICE') ],
+    [ 'warnings', '', report('01000', 'leak', type => 'N', severity => 'WARNING') ]) {
+    my ($name, $first, $again) = @$_;
+    push @endless, [ $name, answer => sub { say_to($_[0], $first); repeat($_[0], $again) } ];
+}
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
 # The server reacts in under a second unless a request blocks it. The test tries up to five times.
@@ -272,7 +271,7 @@ for my $case (@endless) {
     my ($name, %scenario) = @$case;
     my ($dropped, $reloaded);
     for (1 .. 5) {
-        told_after(error_text('before'), qr/before/, "endless $name: is next");
+        is_next("endless $name");
         $impostor->play(%scenario);
         $node->sql('CREATE DATABASE dropped TEMPLATE template0');
         my $connected = length $impostor->startups;
@@ -365,29 +364,33 @@ for my $case (
     [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
     [ "a refusal until 'leak'", '55000', 'leak', qr/^$refused$/ ]) {
     my ($name, $sqlstate, $column, $detail) = @$case;
-    told_after(error_text('before'), qr/before/, "$name: is next");
     told_after(report($sqlstate, "refused: $name" =~ s/[^ -~]//gr, column => $column) . ready(),
         qr/could not lease node ids: refused: /, "$name: is told");
     caller_is_told($detail, $name);
 }
 
 # --- limits of time ----------------------------------------------------------------------------
+my @renewal = ([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ]);
+
 sub renewal($last, $clock = undef) {
-    return row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ])
-      . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
+    return row_description(@renewal) . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
 }
 
 # Starts the server without its marker, so it has no lease and asks for one. The impostor grants the
 # lease that the block returns. The impostor answers each renewal with the end of the granted lease.
 # So on a slow machine, a late renewal cannot change the lease.
+my $given_back = $node->basedir . '/given_back';
+
 sub start_with :prototype(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
-    unlink run_marker_path($node);
+    unlink run_marker_path($node), $given_back;
     $impostor->play(answer => sub {
         my ($client, $request) = @_;
         my @granted = $granted->();
-        say_to($client, $request =~ /_renew/ ? renewal(@granted[ 4, 5 ]) : lease(@granted));
+        return say_to($client, $request =~ /_renew/ ? renewal(@granted[ 4, 5 ]) : lease(@granted)) if $request !~ /_release/;
+        append_to_file($given_back, "yes\n");
+        say_to($client, row_description([ randflake_lease_release => 2278 ]) . data_row('') . complete() . ready());
     });
     settings(%settings);
     $node->start;
@@ -417,27 +420,14 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
 
 # The server requests a lease of 60 seconds. If a lease exceeds 60 seconds plus the tolerated
 # difference of clocks, the server gives the lease back, because it cannot shorten a window.
-my $given_back = $node->basedir . '/given_back';
-sub grant_and_listen($first, $length) {
-    return sub {
-        my ($client, $request) = @_;
-        my $begin = $first // int(time);
-        return say_to($client, lease('9223372036854775807', 131071, 1, $begin, $begin + $length))
-          if $request !~ /randflake_lease_release/;
-        append_to_file($given_back, "yes\n");
-        say_to($client, row_description([ randflake_lease_release => 2278 ]) . data_row('') . complete() . ready());
-    };
-}
 for my $case ([ 'ten years', undef, 10 * 365 * 86400 ],
     [ 'all of time', 1_730_000_001, 9223372036854775807 - 1_730_000_001 ],
     [ 'a minute more', undef, 123 ]) {
-    my ($name, @times) = @$case;
-    unlink $given_back;
-    $node->stop('fast');
-    unlink run_marker_path($node);
-    $impostor->play(answer => grant_and_listen(@times));
-    settings();
-    $node->start;
+    my ($name, $begin, $length) = @$case;
+    start_with {
+        my $first = $begin // int(time);
+        ('9223372036854775807', 131071, 1, $first, $first + $length);
+    };
     told(qr/^could not lease node ids: the coordinator granted a lease to 20\d\d-.*, but 60 seconds were asked for at 20\d\d-.* by this server's clock$/,
         "a lease of $name: is not taken");
     caller_is_told($unusable, "a lease of $name");
@@ -460,15 +450,13 @@ is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036
 my $end = int(time) + 1000;
 start_with { (1, 7, 1, int(time) - 5, $end) } lease_duration => '20min';
 wait_for_lease($node);
-my $renewal = row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ]);
 my $shown = 1000 * int(time);
 my $could_not = 'could not renew the lease of node ids: ';
-for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() . ready() ],
-    [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
+for my $case ([ 'null', renewal(undef) ],
+    [ 'one column', row_description($renewal[0]) . data_row($end) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], ) {
+    [ 'two rows', row_description(@renewal) . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], ) {
     my ($name, $answer) = @$case;
-    told_after(error_text('before'), qr/before/, "renewal, $name: is next");
     told_after($answer, qr/^${could_not}the coordinator sent/, "renewal, $name: is none", lease_duration => '20min');
     is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 1),
         "renewal, $name: the lease stays as it was");

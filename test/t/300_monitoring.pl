@@ -3,7 +3,6 @@
 use HTTP::Tiny;
 use JSON::PP ();
 use Randflake;
-use RandflakeSecrets;
 
 # --- the files -------------------------------------------------------------------------------
 # Returns the text of a YAML block scalar: all lines with at least the first line's indentation.

@@ -1,7 +1,6 @@
 # Checks which functions each role may call, and what each recipe of docs/security.md permits.
 use Docs;
 use Randflake;
-use RandflakeSecrets;
 
 read_document('docs/security.md', 'test/t/340_roles.pl');
 my $secret = random_secret();

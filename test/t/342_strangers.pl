@@ -3,7 +3,6 @@ use Docs;
 use File::Find ();
 use IO::Socket::UNIX ();
 use Randflake;
-use RandflakeSecrets;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 

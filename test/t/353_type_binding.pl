@@ -3,7 +3,6 @@
 # identifiers, parallel operations, and servers whose secrets differ from the database's secrets.
 use Docs;
 use Randflake;
-use RandflakeSecrets;
 use Time::HiRes qw(time);
 
 read_document('docs/rotation.md', 'test/t/353_type_binding.pl');

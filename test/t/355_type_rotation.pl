@@ -2,7 +2,6 @@
 # changes. Some replication slots begin before the new secret's first value, others after it. A
 # server without the new secret still reads all values of the old secret.
 use Randflake;
-use RandflakeSecrets;
 use Time::HiRes qw(time);
 
 my @secrets = (random_secret(), random_secret());

@@ -3,7 +3,6 @@ use Docs;
 use JSON::PP ();
 use Randflake;
 use RandflakeLease;
-use RandflakeSecrets;
 
 read_document('docs/masking.md', 'test/t/366_mask.pl');
 my $secret = '00112233445566778899aabbccddeeff';

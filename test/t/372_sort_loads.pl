@@ -5,7 +5,6 @@
 # RANDFLAKE_ROUNDS sets the number of rounds of crashes (6 make about 10 million identifiers).
 use Randflake;
 use RandflakeHistory;
-use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();

@@ -4,7 +4,6 @@
 # secrets.
 use Docs;
 use Randflake;
-use RandflakeSecrets;
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');
 my @secrets = (random_secret(), random_secret());

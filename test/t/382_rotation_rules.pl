@@ -2,7 +2,6 @@
 # the server keeps its secrets, and no message reveals a secret.
 use Randflake;
 use RandflakeHistory;
-use RandflakeSecrets;
 use RandflakeWindowFile;
 use Time::HiRes qw(sleep time);
 

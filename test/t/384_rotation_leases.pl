@@ -4,7 +4,6 @@
 use Docs;
 use Randflake;
 use RandflakeLease;
-use RandflakeSecrets;
 use Time::HiRes qw(sleep);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');

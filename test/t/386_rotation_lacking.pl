@@ -5,7 +5,6 @@
 use Randflake;
 use RandflakeHistory qw(crash_backend);
 use RandflakeLease;
-use RandflakeSecrets;
 
 my @secrets = map { random_secret() } 1 .. 2;
 my $fleet = new_fleet();

@@ -3,7 +3,6 @@
 use JSON::PP;
 use Randflake;
 use RandflakeManaged;
-use RandflakeSecrets;
 
 my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
 my $library = new_server('library', secrets => \@ring, settings => { node_id => 1 }, conf => "wal_level = logical\n");

@@ -1,16 +1,18 @@
 # Provides what the TAP tests share: configured servers, parsed errors, background sessions,
-# settable clocks, checks of identifiers, and searches for secrets. Also imports strict, warnings,
-# signatures, Test::More and PostgreSQL's test modules into the test.
+# settable clocks, checks of identifiers, files of secrets, and searches for secrets. Also imports
+# strict, warnings, signatures, Test::More and PostgreSQL's test modules into the test.
 
 package Randflake;
 
 use v5.36;
 use feature ();
 
+use Digest::SHA qw(hmac_sha256);
 use Exporter ();
 use Fcntl qw(O_CREAT O_WRONLY);
 use File::Basename qw(dirname);
 use IPC::Run ();
+use POSIX qw(strftime);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RandflakeSessions ();
@@ -32,9 +34,10 @@ use Time::HiRes qw(sleep time);
 }
 
 our @EXPORT = qw(
-  random_secret functions_of write_private_file new_server start_server standby_of configure refuses_to_start status_of wait_for_status error_of
-  error_is is_problem start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
-  clock_offset clock_runs_from clock_stands_at start_under_clock await tempdir tempdir_short);
+  random_secret write_private_file new_server start_server standby_of configure refuses_to_start status_of wait_for_status error_of
+  error_is is_problem log_has start_session finish_session wait_until give_up wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in same_list preload_library
+  write_secrets reload_secrets secret_path fingerprints_of utc clock_offset clock_runs_from clock_stands_at start_under_clock
+  await tempdir tempdir_short);
 
 sub import {
     strict->import;
@@ -48,12 +51,6 @@ sub import {
 *tempdir_short = \&PostgreSQL::Test::Utils::tempdir_short;
 
 sub random_secret { return join '', map { sprintf '%02x', int rand 256 } 1 .. 16 }
-
-# Returns two texts: a call that makes identifiers of a family, and SQL that decodes column `id`.
-sub functions_of($snowflake = undef) {
-    return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
-    return ('randflake_generate()', 'randflake_decode(id)');
-}
 
 # Writes a file that only its owner may read.
 sub write_private_file($path, $content) {
@@ -77,8 +74,8 @@ sub new_server($name, %options) {
           . "include = 'randflake.conf'\n" . ($options{conf} // ''));
     my %settings = %{ $options{settings} // { node_id => 1, secret => random_secret() } };
     if ($options{secrets}) {
-        RandflakeSecrets::write_secrets($node, @{ $options{secrets} });
-        $settings{secret_file} = RandflakeSecrets::secret_path($node);
+        write_secrets($node, @{ $options{secrets} });
+        $settings{secret_file} = secret_path($node);
     }
     configure($node, %settings);
     return $node;
@@ -202,6 +199,11 @@ sub give_up($reason) {
 # Waits until a query of the database postgres returns true. If it does not, gives the reason.
 sub await($node, $query, $reason) { $node->poll_query_until('postgres', $query) or give_up($reason) }
 
+sub log_has($node, $pattern, $test_name, $offset = undef) {
+    my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };
+    ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
+}
+
 sub wait_until_gone {
     for my $process (@_) {
         wait_until { !kill 0, $process } or give_up("process $process does not end");
@@ -254,6 +256,38 @@ sub no_secret_in($text, $secret, $test_name) {
 sub same_list($got, $expected, $test_name) {
     return pass($test_name) if "@$got" eq "@$expected";
     is_deeply($got, $expected, $test_name);
+}
+
+# --- files of several secrets ----------------------------------------------------------------
+# Returns a Unix second in the format of the file of secrets.
+sub utc($second) { return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second) }
+sub secret_path($node) { return $node->basedir . '/secrets' }
+
+# Writes a server's secret file. Takes the first secret, and then a pair for each further secret:
+# its first Unix second, and the secret.
+sub write_secrets($node, $first, @later) {
+    my $text = "$first\n";
+    while (my ($second, $secret) = splice @later, 0, 2) {
+        $text .= "$secret from " . utc($second) . "\n";
+    }
+    my $path = secret_path($node);
+    write_private_file("$path.new", $text);
+    rename "$path.new", $path or die "could not rename $path: $!";
+}
+
+# Writes the file of a running server and makes it read the file. Returns the number of secrets.
+sub reload_secrets($node, @file) {
+    write_secrets($node, @file);
+    return $node->sql('SELECT randflake_reload_secret()');
+}
+
+sub fingerprints_of($first, @later) {
+    my @fingerprints = substr hmac_sha256('randflake key check', pack 'H*', $first), 0, 8;
+    while (my ($second, $secret) = splice @later, 0, 2) {
+        my $place = $fingerprints[-1] . pack 'N', $second - 1730000000;
+        push @fingerprints, substr hmac_sha256("randflake key check$place", pack 'H*', $secret), 0, 8;
+    }
+    return map { unpack 'H*', $_ } @fingerprints;
 }
 
 # --- preloaded libraries ---------------------------------------------------------------------

@@ -11,27 +11,25 @@ use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
+  receive wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
 );
 
 # Clients repeat these statements until they lose the connection. Each statement returns only
-# identifiers, one per line. COPY passes identifiers on before the statement ends. The test replaces
-# the word GENERATE by a call of a function. generate_series is in the select list, because in FROM,
-# the executor would store the rows of generate_series.
-my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
-    copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
-    rollback => [ 50_000, 'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
-    stream => [ 1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
-    parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
-    reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
+# identifiers, one per line. COPY passes identifiers on before the statement ends. generate_series
+# is in the select list, because in FROM, the executor would store the rows of generate_series.
+my %scripts = (single => [ 200_000, 'SELECT randflake_generate();' ],
+    copy => [ 100_000, 'COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT;' ],
+    rollback => [ 50_000, 'BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
+    stream => [ 1, 'COPY (SELECT randflake_generate() FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
+    parallel => [ 2_000, 'COPY (SELECT randflake_generate() FROM numbers) TO STDOUT;' ],
+    reconnect => [ 1_000, '\c' . "\nSELECT randflake_generate();" ]);
 
 sub new($class, $secret) {
-    my ($generate, $decode) = functions_of();
     my $observer = start_server('observer', settings => { secret => $secret });
     $observer->sql('CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
           . ' generated_at timestamptz, node_id integer, sequence integer)');
-    return bless { observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0 }, $class;
+    return bless { observer => $observer, eras => 0 }, $class;
 }
 
 # --- clients ---------------------------------------------------------------------------------
@@ -40,7 +38,6 @@ sub start_clients($self, $node, @kinds) {
     for my $kind (@kinds) {
         my $base = tempdir_short() . '/client';
         my ($times, $sql) = @{ $scripts{$kind} };
-        $sql =~ s/GENERATE/$self->{generate}/;
         write_private_file($self->{script}{$kind} = "$base.sql", "$sql\n" x $times) if !$self->{script}{$kind};
         my $client = { received => "$base.out", errors => "$base.err" };
         $client->{handle} = IPC::Run::start(
@@ -78,14 +75,20 @@ sub end_clients($node, @clients) {
     return finish_clients(@clients);
 }
 
+# Runs psql with these arguments until its end or its first error. Returns the file of its output,
+# whose errors are in a file of the same name with .err.
+sub receive($node, $max_wait, @arguments) {
+    my $file = tempdir_short() . '/received';
+    local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
+    IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), @arguments ],
+        '>', $file, '2>', "$file.err", IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+    return $file;
+}
+
 # Lets one session generate up to this many identifiers. Returns the file and the errors.
 sub generate($self, $node, $count, $max_wait = undef) {
-    my $file = tempdir_short() . '/generated';
-    local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
-    IPC::Run::run(
-        [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c',
-            "COPY (SELECT $self->{generate} FROM generate_series(1, $count)) TO STDOUT" ],
-        '>', $file, '2>', "$file.err");
+    my $file = receive($node, $max_wait, '-c',
+        "COPY (SELECT randflake_generate() FROM generate_series(1, $count)) TO STDOUT");
     return ($file, slurp_file("$file.err"));
 }
 
@@ -132,7 +135,7 @@ TRUNCATE received;
 ${copies}INSERT INTO history
   SELECT $era, id, floor(extract(epoch FROM generated_at)) - 1730000000, generated_at, node_id,
          sequence
-  FROM received, $self->{decode};
+  FROM received, randflake_decode(id);
 SELECT count(*), min(second), max(second),
        count(*) FILTER (WHERE second = (SELECT max(second) FROM history WHERE era = $era)),
        (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)

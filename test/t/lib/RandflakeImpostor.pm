@@ -1,10 +1,13 @@
 # Plays a server that speaks enough of PostgreSQL's protocol to receive a request for a lease. The
-# impostor answers as a test wants, with any row or with garbage. The impostor listens on a Unix
-# socket in its own process, and starts a process for each connection.
+# impostor answers as a test wants, with any row or with garbage, or stands between a client and the
+# real server and loses answers. It listens in its own process, on a Unix socket unless the test
+# gives it a listener, and starts a process for each connection.
 
 package RandflakeImpostor;
 
 use Exporter 'import';
+use IO::Select;
+use IO::Socket::INET;
 use IO::Socket::UNIX;
 use POSIX ();
 use Randflake;
@@ -14,7 +17,7 @@ use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
 
 our @EXPORT = qw(
   INT4 INT8 TEXT message row_description columns data_row complete ready parameter report lease @lease_types
-  welcome read_message say_to silence repeat byte_a_second);
+  welcome read_message say_to silence repeat byte_a_second black_hole);
 
 # --- messages ----------------------------------------------------------------------------------
 sub message($type, $body = undef) { return $type . pack('N', 4 + length $body) . $body }
@@ -56,12 +59,11 @@ sub lease {
 # --- the server --------------------------------------------------------------------------------
 my @impostors;
 
-sub new($class) {
+sub new($class, $listener = undef) {
     my $directory = tempdir_short();
     my $self = bless { directory => $directory }, $class;
-    my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
-      or die "could not listen: $!";
-    $self->{listener} = $listener;
+    $self->{listener} = $listener // IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
+      // die "could not listen: $!";
     push @impostors, $self;
     return $self;
 }
@@ -70,9 +72,43 @@ sub connstr($self, $more = undef) {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
+# Makes an impostor that stands before a server, and treats all connections as `mode` says:
+# - `pass` passes everything on.
+# - `cut` breaks the connection after the coordinator grants a lease and before its answer arrives.
+# - `hang` accepts connections and sends nothing.
+sub before($class, $server) {
+    my $self = $class->new;
+    my $target = $server->host . '/.s.PGSQL.' . $server->port;
+    $self->mode('pass');
+    $self->play(serve => sub { _pass_on($self, $_[0], IO::Socket::UNIX->new(Peer => $target) // return) });
+    return $self;
+}
+
+sub mode($self, $mode) {
+    my $file = "$self->{directory}/mode";
+    write_private_file("$file.new", $mode);
+    rename "$file.new", $file or die "could not rename: $!";
+}
+
+sub _pass_on($self, $client, $server) {
+    my $select = IO::Select->new($client, $server);
+    my $asked;
+    while (1) {
+        for my $ready ($select->can_read) {
+            my $mode = slurp_file("$self->{directory}/mode");
+            my $got = sysread $ready, my $bytes, 65536;
+            $asked = 1 if $got && $bytes =~ /randflake_lease_/;
+            # The coordinator answers only after the commit, so the cut loses only the answer.
+            return if !$got || $mode eq 'cut' && $ready == $server && $asked;
+            syswrite $ready == $client ? $server : $client, $bytes unless $mode eq 'hang';
+        }
+    }
+}
+
 # Ends all connections. Each of these functions gets a new connection as an argument, and serves it:
 # - `startup` answers the client's first message. By default, welcome() answers it.
 # - `answer` gets the connection and the request, and sends the messages after BindComplete.
+# - `serve` does everything instead of both.
 sub play($self, %scenario) {
     $self->stop;
     my $pid = fork // die "could not fork: $!";
@@ -102,7 +138,7 @@ sub stop($self) {
 # exit without it.
 END { local $?; $_->stop for @impostors }
 
-# Returns the contents of clients' first messages, one a line.
+# Returns the contents of clients' first messages, one a line. A wish for TLS is an empty line.
 sub startups($self) { return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '' }
 
 sub read_bytes($client, $count) {
@@ -134,16 +170,14 @@ sub welcome {
 }
 
 sub _serve($self, $client, %scenario) {
-    my $startup = read_bytes($client, unpack('N', read_bytes($client, 4)) - 4);
-    open my $out, '>>', "$self->{directory}/startups" or die "could not write: $!";
-    print $out substr($startup, 4) =~ tr/\0/ /r, "\n";
-    close $out;
-    if ($scenario{startup}) {
-        $scenario{startup}->($client);
+    return $scenario{serve}->($client) if $scenario{serve};
+    my $startup = '';
+    while (length $startup <= 4) {
+        say_to($client, 'N') if $startup ne '';    # no TLS
+        $startup = read_bytes($client, unpack('N', read_bytes($client, 4)) - 4);
+        append_to_file("$self->{directory}/startups", substr($startup, 4) =~ tr/\0/ /r . "\n");
     }
-    else {
-        say_to($client, welcome());
-    }
+    $scenario{startup} ? $scenario{startup}->($client) : say_to($client, welcome());
     # The client sends Parse, Bind, Describe, Execute and Sync.
     my $request;
     while (1) {
@@ -169,6 +203,15 @@ sub byte_a_second($client, $bytes) {
         say_to($client, $byte);
         sleep 1;
     }
+}
+
+# Makes a listener with a full queue. Connections to it get no answer, as if the network lost
+# packets. Returns two values: an object that keeps the queue full, and the port.
+sub black_hole {
+    my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1') or die "could not listen: $!";
+    my $port = $listener->sockport;
+    my @queued = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Blocking => 0) } 1 .. 4;
+    return ([ $listener, @queued ], $port);
 }
 
 1;

@@ -4,13 +4,14 @@
 package RandflakeLease;
 
 use Exporter 'import';
+use Fcntl qw(LOCK_EX);
 use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   new_fleet start_coordinator make_coordinator let_lease leasing move_to new_static new_holder start_holder
   start_in_fleet wait_for_lease wait_for_closed_window wait_for_open_window gave_back
-  log_has load_on end_load all_is_well processes_of lease_worker_of);
+  load_on end_load all_is_well processes_of lease_worker_of);
 
 # Leases last this many seconds. Slow machines could not renew shorter leases in time.
 our $duration = 4;
@@ -18,20 +19,30 @@ our $duration = 4;
 # A pool has this many node ids. Some tests set 16, so that grants soon reuse node ids.
 our $node_ids = 131072;
 
-# All servers of a test are copies of one template, because a copy is faster than initdb. The
-# template has both extensions in the database postgres. All servers share a secret. Clients call
-# randflake_generate(). With snowflake => 1, they call snowflake_generate().
+# The template, seen from a server's directory of backups.
+my $shared_backup = '../../fleet_template';
+
+# All servers of all tests are copies of one template, because a copy is faster than initdb and a
+# start. The first test makes it. It has both extensions in the database postgres. The servers of a
+# test share a secret. Clients call randflake_generate(). With snowflake => 1, they call
+# snowflake_generate().
 sub new_fleet(%options) {
-    my $template = new_server('template', init => [ allows_streaming => 1 ],
-        conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
-          . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
-        settings => { node_id => 131071, secret => random_secret() });
-    $template->start;
-    $template->sql('CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
-    $template->stop;
+    my $template = PostgreSQL::Test::Cluster->new('template');
     mkdir $template->backup_dir;
-    PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir, $template->backup_dir . '/template');
-    my ($generate, $decode) = functions_of($options{snowflake});
+    my $shared = $template->backup_dir . "/$shared_backup";
+    open my $lock, '>', "$shared.lock" or die "could not open $shared.lock: $!";
+    flock $lock, LOCK_EX or die "could not lock $shared.lock: $!";
+    if (!-e $shared) {
+        my $original = start_server('first_template', init => [ allows_streaming => 1 ],
+            conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
+              . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
+            settings => { node_id => 131071, secret => random_secret() },
+            extensions => [qw(randflake randflake_coordinator)]);
+        $original->stop;
+        rename $original->data_dir, $shared or die "could not rename: $!";
+    }
+    my ($generate, $decode) = $options{snowflake}
+      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')") : ('randflake_generate()', 'randflake_decode(id)');
     return {
         template => $template, secret => random_secret(), generate => $generate, decode => $decode,
         files => [], clients => {}
@@ -51,7 +62,7 @@ sub start_in_fleet($fleet, $node) {
 # `secrets` has the arguments of write_secrets(), the copy has a secret file.
 sub _copy_of_template($fleet, $name, $settings, %options) {
     my $node = PostgreSQL::Test::Cluster->new($name);
-    $node->init_from_backup($fleet->{template}, 'template');
+    $node->init_from_backup($fleet->{template}, $shared_backup);
     $node->append_conf('postgresql.conf', $options{conf} // '');
     my %settings = (secret => $fleet->{secret}, %$settings);
     if ($options{secrets}) {
@@ -141,11 +152,6 @@ sub wait_for_lease($node) {
     eval { $node->sql(q{SET randflake.max_wait = '3min'; SELECT randflake_generate()}) }
       or give_up($node->name . ": no lease: $@");
     return status_of($node, 'first_node_id');
-}
-
-sub log_has($node, $pattern, $test_name, $offset = undef) {
-    my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };
-    ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
 }
 
 # --- clients -----------------------------------------------------------------------------------

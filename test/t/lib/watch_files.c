@@ -8,7 +8,12 @@
  *   gate.OPERATION.FILE    while it exists, the operation waits
  *
  * Operations are read, write, fsync, rename; file names omit the directory. A row that is sent to a
- * client is logged as the operation reply.
+ * client is logged as the operation reply. Operations on the file of claims in /dev/shm, `claims`,
+ * are open and owner, which are not logged: if owner fails, another user seems to own the file.
+ *
+ * RANDFLAKE_SNAPSHOT_OF names the file `identity` of another data directory: the server's own file
+ * has the same inode and time of birth, as in a copy of the block device. All else, locks too,
+ * stays that of the server's own file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,8 +61,6 @@ static void log_operation(const char* operation, const char* file, const char* r
     errno = saved;
 }
 
-static const char* outcome(long result) { return result < 0 ? strerror(errno) : "ok"; }
-
 /* Waits at a gate; returns the errno of a fault, or 0. */
 static int intercept_operation(const char* operation, const char* file) {
     char path[4096], text[16];
@@ -89,6 +93,7 @@ static const char* watched(int fd, char* path, size_t size) {
     errno = saved;
     if (length < 0) return NULL;
     path[length] = '\0';
+    if (strncmp(path, "/dev/shm/randflake-nodes.", 25) == 0) return "claims";
     const char* file = strrchr(path, '/');
     if (file == NULL) return NULL;
     const int inside = file - path >= 10 && strncmp(file - 10, "/randflake", 10) == 0;
@@ -98,46 +103,59 @@ static const char* watched(int fd, char* path, size_t size) {
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
+/* Runs an operation on a file, unless it must fail; with -1, `half` takes its place. */
+#define OPERATE(operation, file, call, half)                                                    \
+    if (file == NULL) return call;                                                              \
+    const int error = intercept(operation, file);                                               \
+    const long result = error == 0 ? call : error == -1 ? half : (errno = error, -1);           \
+    log_operation(operation, file, error == -1 ? "half" : result < 0 ? strerror(errno) : "ok"); \
+    return result
+
 ssize_t read(int fd, void* bytes, size_t length) {
     char path[4096];
     const char* file = watched(fd, path, sizeof path);
-    if (file == NULL) return raw_read(fd, bytes, length);
-    const int error = intercept("read", file);
-    const ssize_t result = error != 0 ? (errno = error, -1) : raw_read(fd, bytes, length);
-    log_operation("read", file, outcome(result));
-    return result;
+    OPERATE("read", file, raw_read(fd, bytes, length), -1);
 }
 
 ssize_t write(int fd, const void* bytes, size_t length) {
     char path[4096];
     const char* file = watched(fd, path, sizeof path);
-    if (file == NULL) return raw_write(fd, bytes, length);
-    const int error = intercept("write", file);
-    ssize_t result;
-    if (error == -1)
-        result = raw_write(fd, bytes, length / 2);
-    else
-        result = error != 0 ? (errno = error, -1) : raw_write(fd, bytes, length);
-    log_operation("write", file, error == -1 ? "half" : outcome(result));
-    return result;
+    OPERATE("write", file, raw_write(fd, bytes, length), raw_write(fd, bytes, length / 2));
 }
 
 int fsync(int fd) {
     char path[4096];
     const char* file = watched(fd, path, sizeof path);
-    if (file == NULL) return NEXT(fsync)(fd);
-    const int error = intercept("fsync", file);
-    const int result = error != 0 ? (errno = error, -1) : NEXT(fsync)(fd);
-    log_operation("fsync", file, outcome(result));
-    return result;
+    OPERATE("fsync", file, NEXT(fsync)(fd), -1);
 }
 
 int rename(const char* from, const char* to) {
-    if (strncmp(from, "randflake/", 10) != 0) return NEXT(rename)(from, to);
-    const int error = intercept("rename", from + 10);
-    const int result = error != 0 ? (errno = error, -1) : NEXT(rename)(from, to);
-    log_operation("rename", from + 10, outcome(result));
+    const char* file = strncmp(from, "randflake/", 10) == 0 ? from + 10 : NULL;
+    OPERATE("rename", file, NEXT(rename)(from, to), -1);
+}
+
+int shm_open(const char* name, int flags, mode_t mode) {
+    const int error = strncmp(name, "/randflake-nodes.", 17) == 0 ? intercept("open", "claims") : 0;
+    return error != 0 ? (errno = error, -1) : NEXT(shm_open)(name, flags, mode);
+}
+
+int fstat(int fd, struct stat* status) {
+    char path[4096];
+    const int result = NEXT(fstat)(fd, status);
+    const char* file = watched(fd, path, sizeof path);
+    if (file != NULL && strcmp(file, "claims") == 0 && intercept("owner", file)) status->st_uid++;
     return result;
+}
+
+int statx(int dir, const char* restrict path, int flags, unsigned mask, struct statx* restrict to) {
+    const char* original = getenv("RANDFLAKE_SNAPSHOT_OF");
+    struct statx there;
+    const int result = (int)syscall(SYS_statx, dir, path, flags, mask, to);
+    if (result != 0 || original == NULL || strcmp(path, "randflake/identity") != 0) return result;
+    if (syscall(SYS_statx, AT_FDCWD, original, flags, mask, &there) != 0) abort();
+    to->stx_ino = there.stx_ino;
+    to->stx_btime = there.stx_btime;
+    return 0;
 }
 
 /* A backend's message with rows begins with a row description. */
