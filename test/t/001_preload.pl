@@ -45,36 +45,27 @@ error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"sh
 is($node->sql(q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
     't', 'not preloaded: times of the type work');
 
-# From here on, the server preloads the library. These settings give the server no secret.
-for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {
-    my $label = 'no secret, ' . join(' ', sort keys %$settings);
+# From here on, the server preloads the library.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'");
+my %lacks = (secret => '"randflake\.secret_file"', 'node id' => '"randflake\.node_id"');
+for my $case (
+    map({ [ secret => $_ ] } { node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }),
+    map({ [ 'node id' => { secret => random_secret(), %$_ } ] } {}, { node_id => -1 }, { node_count => 4 })) {
+    my ($lacking, $settings) = @$case;
+    my $label = "no $lacking, " . join(' ', sort keys %$settings);
     $node->stop;
-    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'");
     configure($node, %$settings);
     $node->start;
-    for my $name (sort keys %generates, keys %inspects) {
+    for my $name (sort keys %generates, $lacking eq 'secret' ? keys %inspects : ()) {
         error_is($node, $generates{$name} // $inspects{$name}, '55000',
-            { message => qr/no secret/, hint => qr/"randflake\.secret_file"/ }, "$label: $name fails", problem => 1);
+            { message => qr/no $lacking/, hint => qr/$lacks{$lacking}/ }, "$label: $name fails", problem => 1);
     }
-    ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no secret is configured'),
+    ok($node->log_contains("LOG:  randflake cannot generate identifiers: no $lacking is configured"),
         "$label: the log tells at the start");
     is($node->sql($pure), $pure_result, "$label: text and shards work");
-}
-
-for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
-    my $label = 'no node id, ' . join(' ', sort keys %$settings);
-    $node->stop;
-    configure($node, secret => random_secret(), %$settings);
-    $node->start;
-    for my $name (sort keys %generates) {
-        error_is($node, $generates{$name}, '55000', { message => qr/no node id/, hint => qr/"randflake\.node_id"/ },
-            "$label: $name fails", problem => 1);
-    }
-    ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no node id is configured'),
-        "$label: the log tells at the start");
+    next if $lacking eq 'secret';
     is( $node->sql(q{SELECT node_id, sequence FROM randflake_decode(randflake_encode('2030-01-01', 5, 6))}),
         '5|6', "$label: decode works");
-    is($node->sql($pure), $pure_result, "$label: text and shards work");
 }
 
 $node->stop;

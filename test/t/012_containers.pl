@@ -61,6 +61,10 @@ for ([ 'db-0', 0 ], [ 'my-db-3', 48 ], [ 'db-17', 272 ]) {
     is($got, "-c randflake.node_count=16 -c randflake.node_id=$first -D /data\n", "the node ids of $host");
 }
 
+sub succeeds($command, $test_name) {
+    ok(!system("($command) >image.log 2>&1"), $test_name) or diag(slurp_file('image.log'));
+}
+
 # --- the image -----------------------------------------------------------------------------------
 SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
@@ -68,8 +72,7 @@ SKIP: {
     my ($make, $build) = split /^(?=buildah)/m, block('image');
     # Makes `make` treat all built files as up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
-    ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
-      or diag(slurp_file('image.log'));
+    succeeds("export PG_CONFIG='$bindir/pg_config'; $make", 'the files of the image');
     my $tree = getcwd() . '/build/image';
     my @files = map { s{\A\Q$tree\E/}{}r } sort glob "$tree/*/* $tree/*/*/*";
     my @extensions = map { s{.*/}{}r } sort glob "$installed/extension/randflake*";
@@ -82,7 +85,7 @@ SKIP: {
     for (@commands) {
         my $command = s{^make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config}{make -s -o all -o randflake.so PG_CONFIG='$bindir/pg_config'}r
           =~ s{=/out$}{=$out}r;
-        ok(!system("($command) >image.log 2>&1"), "  $_") or diag(slurp_file('image.log'));
+        succeeds($command, "  $_");
     }
     ok(-f "$out$_", "  $_ is in /out") for map { "$installed/extension/$_" } @extensions;
 
@@ -94,9 +97,8 @@ SKIP: {
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
         my $buildah = "buildah --root $home/store --runroot $home/run";
         $build =~ s/^buildah/$buildah/;
-        ok(!system("($build) >image.log 2>&1"), 'the image is built') or diag(slurp_file('image.log'));
-        ok(!system("$buildah push randflake:18 oci:$home/oci >image.log 2>&1"), '  and written out')
-          or diag(slurp_file('image.log'));
+        succeeds($build, 'the image is built');
+        succeeds("$buildah push randflake:18 oci:$home/oci", '  and written out');
         my $listing = join '', map { `tar -tzf $_ 2>/dev/null` } glob "$home/oci/blobs/sha256/*";
         is_deeply(
             [ grep { !m{/\z} } sort split /\n/, $listing ],

@@ -1,5 +1,6 @@
 # Stops the clock, so that calls wait. A wait may end only by randflake.max_wait, statement_timeout,
-# a cancellation, a termination, or an advance of the clock.
+# a cancellation, a termination, or an advance of the clock. Also checks the clock that tests give
+# to servers (lib/clock.c).
 use Randflake;
 use Time::HiRes qw(time);
 
@@ -125,5 +126,18 @@ like(slurp_file($node->logfile, $start_of_log),
 is(lines_after($second + 62, 'randflake_generate', 262144), 1, 'not again within a minute');
 is(lines_after($second + 63, 'randflake53_generate', 65536), 2, 'again after it, also for 53 bits');
 is(lines_after($second + 64, 'randflake_generate', 262144), 2, '  and one clock counts for both');
+
+# No process reads a half-written time. A step across 2^60 ns changes most bits, so a half-written
+# time would equal neither time.
+my @times = qw(1152921504.606846 1152921504.606847);
+clock_stands_at($node, $times[0]);
+my $session = start_session($node,
+    "SELECT string_agg(DISTINCT extract(epoch FROM clock_timestamp())::text, ' ') FROM generate_series(1, 2000000)");
+my $steps = 0;
+while ($session->{handle}->pumpable) {
+    clock_stands_at($node, $times[ $steps++ % 2 ]) for 1 .. 100;
+    $session->{handle}->pump_nb;
+}
+is(join('', finish_session($session)), "@times", "$steps steps, and none by halves");
 $node->stop;
 done_testing();

@@ -52,16 +52,13 @@ sub check_eras {
         my ($name, $until, $window) = @$over{qw(name until window)};
         my $era = $history->add_era(@{ $over->{files} });
         my $next_end = $window->{ends}[0][2];
-        ok($era->{first} >= $end, "$name: the era starts at the end before, or later")
-          or diag("end $end, first second $era->{first}");
-        ok($era->{last} < $next_end, "$name: it stays before the written end")
-          or diag("last second $era->{last}, end $next_end");
-        ok($era->{last} <= $until, "$name: no second of the future") or diag("last second $era->{last}, clock $until");
+        cmp_ok($era->{first}, '>=', $end, "$name: the era starts at the end before, or later");
+        cmp_ok($era->{last}, '<', $next_end, "$name: it stays before the written end");
+        cmp_ok($era->{last}, '<=', $until, "$name: no second of the future");
         like($era->{nodes}, qr/^40 41$/, "$name: node ids");
         ok(($window->{stop_nodes} != 0) != !!$over->{crash}, "$name: a stop is recorded exactly when nothing crashed");
         my $ahead = $over->{crash} ? 3 : 1;
-        ok($next_end <= int($until) + $ahead, "$name: the end is $ahead s ahead at most")
-          or diag("end $next_end, clock $until");
+        cmp_ok($next_end, '<=', int($until) + $ahead, "$name: the end is $ahead s ahead at most");
         $end = $next_end;
     }
 }
@@ -98,23 +95,33 @@ note("$same_second of $rounds rounds started again in the second in which they b
 # because a later start would not show whether the window on disk covers Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
+
+sub starts_at_end($test_name) {
+    my $era = $history->add_era(($history->generate($node, 1000))[0]);
+    cmp_ok($era->{first}, '>=', $end, $test_name);
+    return $era;
+}
 for my $round (1 .. 4) {
     $node->start;
-    my $era = $history->add_era(($history->generate($node, 1000))[0]);
-    ok($era->{first} >= $end, "stop $round: starts at the end before, or later");
+    my $era = starts_at_end("stop $round: starts at the end before, or later");
     $node->stop('fast');
     $end = written_end($node);
-    ok($era->{last} < $end, "stop $round: the exact end is after the last identifier")
-      or diag("last second $era->{last}, end $end");
+    cmp_ok($era->{last}, '<', $end, "stop $round: the exact end is after the last identifier");
     cmp_ok($end, '<=', int(clock()) + 1, "stop $round: and no later than it must be");
 }
 $node->start;
 
-# The test pauses a backend, and resumes it after the present second and window have ended.
-@clients = $history->start_clients($node, 'stream');
-wait_until_received(@clients);
-my ($sleeper) = client_backends($node);
-kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+# Starts these clients, and pauses one of their backends. Returns it, and those that go on.
+sub pause_one(@kinds) {
+    @clients = $history->start_clients($node, @kinds);
+    wait_until_received(@clients);
+    my ($sleeper, @others) = client_backends($node);
+    kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+    return ($sleeper, @others);
+}
+
+# The paused backend goes on when its second and window have ended.
+my ($sleeper) = pause_one('stream');
 my $started = time;
 my $era = $history->add_era(finish_clients($history->start_clients($node, ('reconnect') x 4)));
 note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
@@ -124,22 +131,15 @@ kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
 
-@clients = $history->start_clients($node, @kinds);
-wait_until_received(@clients);
-($sleeper, my $victim) = client_backends($node);
-kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+($sleeper, my $victim) = pause_one(@kinds);
 crash_backend($node, $victim);
 ok(!kill('CONT', $sleeper), 'stopped backend: gone after the restart');
 $end = written_end($node);
 $history->add_era(finish_clients(@clients));
-$era = $history->add_era(($history->generate($node, 1000))[0]);
-ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
+starts_at_end('stopped backend: the restart starts at the written end');
 
 # A stopped backend outlives its postmaster. It may generate, because no server starts beside it.
-@clients = $history->start_clients($node, 'stream');
-wait_until_received(@clients);
-($sleeper) = client_backends($node);
-kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+($sleeper) = pause_one('stream');
 my @children = kill_postmaster($node);
 my $log_start = -s $node->logfile;
 ok(!$node->start(fail_ok => 1), 'orphan: the server does not start while it is there');
@@ -152,8 +152,7 @@ $history->add_era(finish_clients(@clients));
 $end = written_end($node);
 wait_until_gone(@children);
 $node->start;
-$era = $history->add_era(($history->generate($node, 1000))[0]);
-ok($era->{first} >= $end, 'orphan: the next server starts at the written end');
+starts_at_end('orphan: the next server starts at the written end');
 
 $history->no_duplicates('crashes and stops');
 $node->stop;

@@ -50,7 +50,17 @@ sub wait_at_gate($what) {
       or give_up("no process is at the gate $what");
 }
 
-sub generates($test_name) { return $history->generates($node, 100, $test_name, '60s') }
+# Checks that the server generates, in no second before $first.
+sub generates($test_name, $first = 0) {
+    my $era = $history->generates($node, 100, $test_name, '60s');
+    cmp_ok($era->{first}, '>=', $first, "$test_name: in no second before the written end") if $first;
+}
+
+sub cannot_extend($text, $detail, $test_name) {
+    error_is($node, 'SELECT randflake_generate()', '55000',
+        { message => qr/^could not extend the window for identifiers: \Q$text\E$/, detail => qr/^Could not $detail\.$/,
+          hint => qr/^Identifiers continue as soon as the file can be written\.$/ }, $test_name, problem => 1);
+}
 
 # The server's clock is ahead by this many seconds. This number only grows.
 my $ahead = 0;
@@ -120,8 +130,7 @@ for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsyn
     finish_session($writer);
     my $end = written_end($node);
     start_watched();
-    my $era = generates("crash at the $gate, afterwards");
-    cmp_ok($era->{first}, '>=', $end, "crash at the $gate: starts at the written end");
+    generates("crash at the $gate, afterwards", $end);
 }
 
 $node->stop;
@@ -166,11 +175,7 @@ for my $case (
     my $era = $history->add_era(end_clients($node, @clients));
     is("$era->{first} $era->{last}", join(' ', ($end - 1) x 2),
         "$name: the window is used to its old end, also after the failure");
-    error_is($node, 'SELECT randflake_generate()', '55000',
-        { message => qr/^could not extend the window for identifiers: \Q$text\E$/,
-          detail => qr/^Could not \Q$action\E file "\Q$path\E" in the data directory\.$/,
-          hint => qr/^Identifiers continue as soon as the file can be written\.$/ }, "$name: then there is an error",
-        problem => 1);
+    cannot_extend($text, qr/$action file "\Q$path\E" in the data directory/, "$name: then there is an error");
     my $failures = grep { /: / } operations();
     my $log = slurp_file($node->logfile, $log_start);
     my $logged = () = $log =~ /LOG:  could not \Q$action\E file "\Q$path\E": \Q$text\E/g;
@@ -181,8 +186,7 @@ for my $case (
       if $fault ne 'fsync.randflake';    # by then the new file is in place
 
     clear_fault($fault);
-    $era = generates("$name, repaired");
-    cmp_ok($era->{first}, '>=', $end, "$name, repaired: goes on at the old end, or later");
+    generates("$name, repaired", $end);
 }
 
 my $end = written_end($node);
@@ -192,27 +196,21 @@ clear_fault('fsync.window.new');
 is(read_window($node)->{stop_nodes}, 0, 'clean stop on a bad disk: no stop is recorded');
 is(written_end($node), $end, 'clean stop on a bad disk: the written end stays');
 start_watched();
-my $era = generates('clean stop on a bad disk, repaired');
-cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
+generates('clean stop on a bad disk, repaired', $end);
 
 let_window_end();
 $node->stop;
 unlink map { $node->data_dir . "/randflake/$_" } qw(window identity);
 set_fault('fsync.pgdata', EIO);
 start_watched();
-error_is($node, 'SELECT randflake_generate()', '55000',
-    { message => qr/^could not extend the window for identifiers: Input\/output error$/, detail => qr/^Could not fsync file "\."/ },
-    'first use on a bad disk: there is an error');
+cannot_extend('Input/output error', qr/fsync file "\." in the data directory/, 'first use on a bad disk: there is an error');
 clear_fault('fsync.pgdata');
 generates('first use on a bad disk, repaired');
 
 $node->stop;
 set_fault('read.window', EIO);
 start_watched();
-error_is($node, 'SELECT randflake_generate()', '55000',
-    { message => qr/^could not extend the window for identifiers: Input\/output error$/,
-      detail => qr/^Could not read file "randflake\/window" in the data directory\.$/ },
-    'unreadable file: there is an error', problem => 1);
+cannot_extend('Input/output error', qr{read file "randflake/window" in the data directory}, 'unreadable file: there is an error');
 clear_fault('read.window');
 generates('unreadable file, repaired');
 

@@ -35,9 +35,8 @@ SQL
 
 # --- rows ----------------------------------------------------------------------------------------
 sub dump_of { return (run_command([ 'pg_dump', '--data-only', '-d', $node->connstr('postgres') ]))[0] }
-my $delete = join ' ', map { "DELETE FROM $_;" } split /, /, $tables;
-my $off = join ' ', map { "ALTER TABLE $_ DISABLE TRIGGER ALL;" } split /, /, $tables;
-my $on = join ' ', map { "ALTER TABLE $_ ENABLE TRIGGER ALL;" } split /, /, $tables;
+my ($delete, $off, $on) = map { my $sql = $_; join ' ', map { sprintf "$sql;", $_ } split /, /, $tables }
+  'DELETE FROM %s', 'ALTER TABLE %s DISABLE TRIGGER ALL', 'ALTER TABLE %s ENABLE TRIGGER ALL';
 my $replica = 'SET session_replication_role = replica;';
 my $restore = 'RESTORE';    # stands for the dump's text
 my %ways = (
@@ -111,10 +110,8 @@ for my $mode ('fast', 'immediate') {
     holds_off("a start after a stop ($mode)");
     renews("a start after a stop ($mode)");
     nothing_lost("a start after a stop ($mode)");
-}
 
-# A standby is promoted and leases. Then the primary starts as it was left.
-for my $mode ('fast', 'immediate') {
+    # A standby is promoted and leases. Then the primary starts as it was left.
     my $standby = standby_of($node, "standby_$mode");
     $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
     $node->stop($mode);

@@ -30,18 +30,17 @@ sub generate_fails($node, $patterns, $test_name) {
 # grants begin in an hour. Holders generate until their own leases end.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
+my $not_begun = { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ };
 clock_offset($coordinator, 3600);
 wait_for_status($steady, $behind);
 pass('coordinator an hour ahead: the clocks differ, says randflake_status');
 log_has($steady, qr/LOG: .*ends too late by this server's clock, which is /, 'and the log');
 wait_for_closed_window($steady);
-generate_fails($steady, { message => qr/lease of node ids has not begun/, detail => $clocks,
-    hint => qr/Set the clock that is wrong/ }, 'coordinator an hour ahead: identifiers end with the lease');
+generate_fails($steady, $not_begun, 'coordinator an hour ahead: identifiers end with the lease');
 my $newcomer = new_holder($fleet, 'newcomer', $coordinator);
 $newcomer->start;
 wait_for_status($newcomer, $behind);
-generate_fails($newcomer, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
-    'coordinator an hour ahead: a new holder waits');
+generate_fails($newcomer, $not_begun, 'coordinator an hour ahead: a new holder waits');
 
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
@@ -75,7 +74,7 @@ $newcomer->start;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 
-sub lease_id { return $stepped->sql('SELECT lease_id FROM randflake_status') }
+sub lease_id { return status_of($stepped, 'lease_id') }
 
 # Corrects the clock. The server keeps its lease, unless a slow machine renews it too late.
 sub goes_on($lease, $test_name) {
@@ -115,8 +114,7 @@ start_under_clock($coordinator);
 $coordinator->sql('SELECT randflake_lease_configure(); DELETE FROM randflake_lease_hold;'
       . ' UPDATE randflake_lease_pool SET high_water = extract(epoch FROM now())::bigint');
 wait_for_status($stepped, $behind);
-generate_fails($stepped, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
-    'holder an hour behind: keeps its lease for later');
+generate_fails($stepped, $not_begun, 'holder an hour behind: keeps its lease for later');
 goes_on(lease_id(), 'holder that started behind, set forward: identifiers go on');
 load_on($fleet, $stepped);
 ids_go_on($stepped, 'and go on');

@@ -47,19 +47,17 @@ sub end_leases($node, $database) {
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
 }
 
-sub is_closed($node, $patterns, $test_name) {
+# With settings, these functions restart the server first.
+sub is_closed($node, $patterns, $test_name, %settings) {
+    restart_as($node, %settings) if %settings;
     my $error;
-    my $call;
-    my $fails = sub { $error = error_of($node, "SET randflake.max_wait = '200ms'; SELECT $call") };
-    for ('randflake_generate()', 'snowflake_generate()', 'randflake53_generate()') {
-        $call = $_;
+    my $fits = sub { !grep { $error->{$_} !~ $patterns->{$_} } keys %$patterns };
+    for my $call ('randflake_generate()', 'snowflake_generate()', 'randflake53_generate()') {
         wait_until {
-            my $now = $fails->();
-            $now->{text} !~ /ERROR/ || ($now->{message} =~ $patterns->{message} && $now->{detail} =~ $patterns->{detail});
+            $error = error_of($node, "SET randflake.max_wait = '200ms'; SELECT $call");
+            $error->{text} !~ /ERROR/ || $fits->();
         };
-        my $good = $error->{sqlstate} eq '55000';
-        $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
-        ok($good, "$test_name: $call is closed") or diag("got: $error->{text}");
+        ok($error->{sqlstate} eq '55000' && $fits->(), "$test_name: $call is closed") or diag("got: $error->{text}");
     }
     is_problem($node, $error, $test_name);
 }
@@ -74,7 +72,9 @@ sub not_looked($database, $reason) {
         detail => qr/^The server could not look into database "$database" for one: $reason/, hint => qr/looks again every second/ };
 }
 
-sub is_open($node, $test_name, $max_wait = undef) {
+sub is_open($node, $test_name, %settings) {
+    my $max_wait = delete $settings{max_wait};
+    restart_as($node, %settings) if %settings;
     my $error = error_of($node, ($max_wait ? "SET randflake.max_wait = '$max_wait'; " : '') . 'SELECT randflake_generate(), snowflake_generate(), randflake53_generate()');
     is($error->{sqlstate}, '', $test_name);
 }
@@ -83,21 +83,17 @@ sub is_open($node, $test_name, $max_wait = undef) {
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
 is(lease($own, 'postgres'), 0, 'node id 0 is leased for an hour');
-restart_as($own, node_id => 0);
-is_closed($own, leased(0, 'postgres'), 'a leased node id');
+is_closed($own, leased(0, 'postgres'), 'a leased node id', node_id => 0);
 end_leases($own, 'postgres');
-restart_as($own, node_id => 0);
-is_open($own, 'it opens when the lease has ended');
-restart_as($own, node_id => 1);
-is_open($own, 'node ids of the pool that nobody has leased are open at once');
+is_open($own, 'it opens when the lease has ended', node_id => 0);
+is_open($own, 'node ids of the pool that nobody has leased are open at once', node_id => 1);
 
 # A coordinator that took over waits from its last renewal on, if that is later than the clock.
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
 lease($own, 'postgres');
 $own->sql(q{UPDATE randflake_lease SET renewed_at = now() + interval '1 hour'; SELECT setval('randflake_lease_takeover', 1)});
-restart_as($own, node_id => 5);
-is_closed($own, leased(5, 'postgres'), 'node ids of a pool that took over');
+is_closed($own, leased(5, 'postgres'), 'node ids of a pool that took over', node_id => 5);
 my ($until) = error_of($own, "SET randflake.max_wait = '200ms'; SELECT randflake_generate()")->{detail} =~ /until (20.*)\.$/;
 is($own->sql("SELECT '$until' > now() + interval '90 min'"), 't', '  until an hour after the last renewal');
 
@@ -131,8 +127,7 @@ end_leases($own, 'postgres');
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');
-    restart_as($own, node_id => 2, forget => !$preloads);
-    is_open($own, 'node id 2 is the server\'s own');
+    is_open($own, 'node id 2 is the server\'s own', node_id => 2, forget => !$preloads);
     configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 2);
     $own->reload;
     $own->restart;
@@ -148,8 +143,7 @@ for my $preloads (1, 0) {
     $leased = lease($own, 'postgres') while $leased != 2;
     $own->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n");
     $own->stop($preloads ? 'fast' : 'immediate');    # which leaves the last checkpoint where it was
-    restart_as($own, node_id => 2, max_clock_skew => '1h');
-    is_closed($own, leased(2, 'postgres'), 'given up' . ($preloads ? '' : ' in a run without the library') . ', leased, own again');
+    is_closed($own, leased(2, 'postgres'), 'given up' . ($preloads ? '' : ' in a run without the library') . ', leased, own again', node_id => 2, max_clock_skew => '1h');
 }
 restart_as($own, node_id => 100, forget => 1);
 end_leases($own, 'postgres');
@@ -163,15 +157,13 @@ is(lease($own, 'hidden'), 0, 'a coordinator in another database leases node id 0
 $own->sql("ALTER DATABASE hidden $_") for 'OWNER TO stranger', 'ALLOW_CONNECTIONS false', 'CONNECTION LIMIT 0',
   "SET search_path = public", 'SET default_transaction_isolation = serializable', 'SET default_transaction_read_only = on',
   'SET default_transaction_deferrable = on', 'SET lock_timeout = 1', 'SET statement_timeout = 1';
-restart_as($own, node_id => 0);
-is_closed($own, leased(0, 'hidden'), 'leased in a database that allows no connections');
+is_closed($own, leased(0, 'hidden'), 'leased in a database that allows no connections', node_id => 0);
 $own->sql("ALTER DATABASE hidden $_") for 'ALLOW_CONNECTIONS true', 'CONNECTION LIMIT -1', 'RESET ALL',
   'SET lock_timeout = 0';
 end_leases($own, 'hidden');
 
 $own->safe_psql('hidden', 'ALTER TABLE randflake_lease RENAME TO away');
-restart_as($own, node_id => 0);
-is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "randflake_lease"'), 'a table is missing');
+is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "randflake_lease"'), 'a table is missing', node_id => 0);
 log_has($own, qr/WARNING:  could not look for a coordinator in database "hidden": extension/, 'so the log says');
 $own->safe_psql('hidden', 'CREATE TABLE randflake_lease AS TABLE away');
 is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "randflake_lease"'), 'another table of the name is none');
@@ -209,14 +201,12 @@ CREATE SEQUENCE mine.randflake_lease_takeover;
 CREATE FUNCTION mine.strcmp(text, text) RETURNS boolean LANGUAGE sql RETURN false;
 ALTER DATABASE theirs SET search_path = mine;
 SQL
-restart_as($own, node_id => 0);
-is_open($own, 'a pool that is none keeps nothing closed');
+is_open($own, 'a pool that is none keeps nothing closed', node_id => 0);
 for my $configure ('SELECT', 'ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT 3600; SELECT randflake_lease_configure()') {
     restart_as($own, node_id => 0);
     $own->sql("DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure");
-    is_open($own, 'a coordinator made since the start is not waited for', '30s');
-    restart_as($own, node_id => 0);
-    is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one');
+    is_open($own, 'a coordinator made since the start is not waited for', max_wait => '30s');
+    is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one', node_id => 0);
     my ($opens) = error_of($own, 'SET randflake.max_wait = 0; SELECT randflake_generate()')->{detail} =~ /until (.*)\.$/;
     my ($grants) = error_of($own, "SELECT randflake_lease_acquire('somebody', gen_random_uuid(), 1, 60, '$secrets')")->{message} =~ /before (.*)$/;
     # The coordinator also counts its start, which does not concern this server's node ids.

@@ -37,17 +37,14 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
     [ 'the role without the incarnation', 'first', 'gen_random_uuid()' ]) {
     my ($name, $role, $uuid) = @$case;
     for my $request (
-        [ renews => "randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')" ],
-        [ releases => "randflake_lease_release($lease, $uuid, $end)" ],
-        [ 'releases it as unused' => "randflake_lease_release($lease, $uuid, NULL)" ]) {
+        [ renews => "SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')" ],
+        [ 'renews as a role that both are members of' =>
+            "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')" ],
+        [ releases => "SELECT randflake_lease_release($lease, $uuid, $end)" ],
+        [ 'releases it as unused' => "SELECT randflake_lease_release($lease, $uuid, NULL)" ]) {
         my ($what, $call) = @$request;
-        my $error = error_of($coordinator, "SELECT $call", user => $role);
-        is($error->{sqlstate}, '55000', "$name $what: refused");
-        like($error->{message}, $not_yours, '  with the reason');
+        error_is($coordinator, $call, '55000', { message => $not_yours }, "$name $what: refused", user => $role);
     }
-    my $error = error_of($coordinator,
-        "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
-    like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
 }
 is($coordinator->sql("SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
     't', 'the lease is its holder\'s');
@@ -87,9 +84,8 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
 }
 await($coordinator, "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease", 'what was released is not free');
 $mine->query_safe($leases) for 1 .. 5;
-my $refusal = $acquire->('first', 1);
-is($refusal->{sqlstate}, '53400', '  no others: refused');
-like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with the reason');
+error_is($coordinator, $leases, '53400', { detail => qr/^Others are being leased at this moment\.$/ },
+    '  no others: refused', user => 'first');
 my $again = $open->query_safe("ROLLBACK; $leases");
 ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
@@ -102,10 +98,10 @@ $open->query_safe('BEGIN; ' . renewal());
 is($acquire->('first', 1)->{sqlstate}, '53400', 'a lease that has ended is being renewed: its node id is not granted');
 $open->query_safe('ROLLBACK');
 $mine->query_safe("BEGIN; $leases");
-my $refused = error_of($coordinator, renewal(), user => 'second');
-is($refused->{sqlstate}, '55P03', 'it is being granted: the renewal does not wait, and is not refused for good');
+error_is($coordinator, renewal(), '55P03', {}, 'it is being granted: the renewal does not wait, and is not refused for good',
+    user => 'second');
 $mine->query_safe('COMMIT');
-is(error_of($coordinator, renewal(), user => 'second')->{sqlstate}, '55000', '  but then it is');
+error_is($coordinator, renewal(), '55000', {}, '  but then it is', user => 'second');
 
 # A grant pauses between reading an ended lease and locking it. During the pause, the holder renews
 # the lease. Then a role that may have only one grant asks for two at once.
