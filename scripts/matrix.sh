@@ -37,7 +37,7 @@ if [ "${1-}" = inside ]; then
     unit=() tap=()
     if [ -n "$short" ]; then
         unit=(EXCEPT='concurrency_test explorer_test explorer_mutants_test')
-        tap=(001_preload 010_settings 030_standby 055_wait 130_foreign_state
+        tap=(001_preload 010_settings 055_wait 130_foreign_state 140_failover
             200_lease 340_roles 353_type_binding 355_type_rotation 380_rotation 384_rotation_leases 410_dump_restore 420_pg_upgrade)
     fi
     if [ "$major" != "$oldest" ]; then

@@ -1,6 +1,6 @@
 # Promotes servers, switches over, recovers to a point in time, and runs pg_rewind. All servers have
-# the same node ids. Checks that the new primary holds off, warns, and repeats no identifier of
-# another server, even if that identifier never reached the new primary.
+# the same node ids. Checks that a standby decodes but issues none, and that the new primary holds
+# off, warns, and repeats no identifier of another server, even if it never reached the new primary.
 use Docs;
 use Randflake;
 use RandflakeHistory;
@@ -21,7 +21,7 @@ sub start_primary($name, %init) {
         conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\nshared_buffers = '32MB'\n",
         init => [ allows_streaming => 1, %init ]);
     $node->start;
-    $node->sql('CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
+    $node->sql('CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY DEFAULT randflake_generate())');
     return $node;
 }
 
@@ -75,9 +75,27 @@ $a->sql('CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
 my $copy = slurp_file(window_path($b));
-error_is($b, 'SELECT randflake_generate()', '25006', { message => qr/^cannot generate identifiers during recovery$/,
-    hint => qr/^Generate them on the primary server\.$/ }, 'standby: generates nothing');
+for my $max_wait (0, '1h') {
+    for my $sql (
+        'SELECT randflake_generate()', 'SELECT randflake_generate_text()', 'SELECT * FROM randflake_generate(10)',
+        'SELECT randflake_generate() FROM stored') {
+        error_is($b, "SET randflake.max_wait = '$max_wait'; $sql", '25006',
+            { message => qr/^cannot generate identifiers during recovery$/, hint => qr/^Generate them on the primary server\.$/ },
+            "standby, max_wait $max_wait: $sql fails", problem => 1);
+    }
+}
+error_is($b, 'SELECT randflake_acknowledge_copy()', '25006',
+    { message => qr/^cannot acknowledge a copy during recovery$/, hint => qr/promoted/ }, 'standby: no copy is acknowledged');
+error_is($b, 'INSERT INTO stored DEFAULT VALUES', '25006', {}, 'standby: INSERT with a default fails');
 is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
+
+my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
+                sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))
+                FROM stored, randflake_decode(id)};
+is($b->sql($decoded), $a->sql($decoded), 'standby: decodes as the primary does');
+is( $b->sql('SELECT count(*) FROM stored WHERE randflake_from_text(randflake_to_text(id)) = id'
+          . ' AND randflake_shard(id, 1) = 0'),
+    1000, 'standby: text and shards work');
 
 $b->sql(q{ALTER SYSTEM SET primary_conninfo = ''});
 $b->reload;

@@ -1,4 +1,4 @@
-# Fails over to a coordinator that missed the last grants, promotes coordinators that lost nothing,
+# Fails over to a coordinator that missed the last grants, switches over to one that lost nothing,
 # and runs a server as its own coordinator.
 use Randflake;
 use RandflakeLease;
@@ -35,7 +35,7 @@ my $load = do {
     local $ENV{PGOPTIONS} = '-c randflake.sort_loads=on';
     start_session($missed[0], 'SELECT randflake_generate() FROM generate_series(1, 3000) AS i WHERE i <> 2000 OR pg_advisory_xact_lock(1) IS NOT NULL');
 };
-$missed[0]->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or give_up('no load stops');
+await($missed[0], q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}, 'no load stops');
 
 my $lease = status_of($known[0], 'lease_id');
 my @workers = map { lease_worker_of($_) } @known, @missed;
@@ -78,8 +78,12 @@ log_has($missed[0], qr/does not renew lease \d+ of node ids: lease \d+ does not 
 end_load($fleet, $_) for @known, @missed, $newcomer;
 all_is_well($fleet, $second, 'failover', leased => 0);
 $_->stop for $newcomer, @known, @missed, $second;
-$RandflakeLease::duration = 4;
 
+# --- a switchover and back -----------------------------------------------------------------------
+# Two hosts in "randflake.coordinator", of which one is a standby that answers. Servers must find
+# the primary in either order, whatever target_session_attrs accepts.
+delete $fleet->{clock};
+$RandflakeLease::duration = 20;
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
 
@@ -98,37 +102,66 @@ sub holds_off($node) {
 my $nothing_lost = 'SELECT randflake_lease_configure(nothing_lost => true)';
 my $not_promoted = { message => qr/^this coordinator did not take over by a start or a promotion of its server$/ };
 my $primary = start_coordinator($fleet, 'primary');
-$primary->sql('SELECT randflake_lease_configure(max_duration => 3600, secrets => repeat($$a$$, 16))');
+$primary->sql('SELECT randflake_lease_configure(max_duration => 3600)');
+my $heir = standby_of($primary, 'heir');
+
+# Each server has its own order of hosts and its own value.
+my @holders;
+for my $order ([ $primary, $heir ], [ $heir, $primary ]) {
+    my $hosts = sprintf 'dbname=postgres host=%s port=%s', join(',', map { $_->host } @$order), join(',', map { $_->port } @$order);
+    for my $value (undef, 'any', 'read-write') {
+        my $name = $order->[0]->name . '_' . ($value // 'default');
+        push @holders, start_holder($fleet, $name, $hosts . ($value ? " target_session_attrs=$value" : ''), max_wait => '1min');
+        pass("$name: leases");
+    }
+}
+my $leases = join ',', map { status_of($_, 'lease_id') } @holders;
 my $last = granted($primary);
-my $heir = standby_of($primary, 'heir', start => 0);
-start_in_fleet($fleet, $heir);
 error_is($primary, $nothing_lost, '55000', $not_promoted, 'nothing was lost: a primary was not promoted');
 error_is($heir, $nothing_lost, '25006', { message => qr/during recovery|read-only/ }, '  nor was a standby');
-$primary->wait_for_catchup($heir, 'replay', $primary->lsn('insert'));
-$primary->stop;
-$heir->promote;
-cmp_ok(holds_off($heir), '>', 3000, '  promoted: it holds off');
-$heir->sql($nothing_lost);
-cmp_ok(holds_off($heir), '<', 60, '  and no longer after the word that nothing was lost');
-cmp_ok(granted($heir), '>', $last, '  it leases');
-$heir->sql($nothing_lost);
-is(holds_off($heir), 0, '  told again, nothing changes');
-$heir->stop;
 
+for my $what ('a switchover', 'the switch back') {
+    $primary->wait_for_catchup($heir, 'replay', $primary->lsn('insert'));
+    $primary->stop;
+    $heir->promote;
+    my $began = $heir->sql('SELECT clock_timestamp()');
+    # The former primary comes back as a standby, and answers from now on.
+    $primary->enable_streaming($heir);
+    $primary->start;
+    ($primary, $heir) = ($heir, $primary);
+    for my $holder (@holders) {
+        my $renewed = sprintf "FROM randflake_lease WHERE holder = '%s' AND renewed_at > '$began'", $holder->name;
+        ok($primary->poll_query_until('postgres', "SELECT count(*) = 1 $renewed"), "$what: " . $holder->name . ' renews');
+    }
+    is(join(',', map { status_of($_, 'lease_id') } @holders), $leases, "$what: every lease is the one from before");
+    cmp_ok(holds_off($primary), '>', 3000, "$what: the new primary holds off");
+    $primary->sql($nothing_lost);
+    cmp_ok(holds_off($primary), '<', 60, '  and no longer after the word that nothing was lost');
+    cmp_ok(granted($primary), '>', $last, '  it leases');
+    $primary->sql($nothing_lost);
+    is(holds_off($primary), 0, '  told again, nothing changes');
+}
+like(slurp_file($_->logfile), qr/cannot lease node ids during recovery|read-only transaction/, $_->name . ': a standby answered')
+  for grep { $_->name =~ /any/ } @holders;
+unlike(slurp_file($_->logfile), qr/during recovery|read-only transaction/, $_->name . ': no standby was asked')
+  for grep { $_->name !~ /any/ } @holders;
+$_->stop for @holders, $heir, $primary;
+
+# --- its own coordinator -------------------------------------------------------------------------
+$RandflakeLease::duration = 4;
 my $own = new_holder($fleet, 'own', 'dbname=none');
 configure($own, leasing($fleet, $own));
-start_in_fleet($fleet, $own);
+$own->start;
 make_coordinator($own);
 wait_for_lease($own);
 my $standby = standby_of($own, 'standby', start => 0);
 configure($standby, leasing($fleet, $standby));
-start_in_fleet($fleet, $standby);
+$standby->start;
 $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
 error_is($standby, 'SELECT randflake_generate()', '25006', { message => qr/during recovery/ },
     'own coordinator: a standby generates nothing');
 is(status_of($standby, 'lease_id IS NULL AND lease_error IS NULL'), 't', 'and does not ask');
-my ($lease_error) = (error_of($standby, "SELECT * FROM $acquire"));
-is($lease_error->{sqlstate}, '25006', 'a standby leases nothing');
+error_is($standby, "SELECT * FROM $acquire", '25006', {}, 'a standby leases nothing');
 
 load_on($fleet, $own);
 $standby->promote;
