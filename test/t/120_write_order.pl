@@ -34,21 +34,7 @@ sub operations {
 sub set_fault($what, $error) { append_to_file("$watch/fault.$what", $error) }
 sub clear_fault($what) { unlink "$watch/fault.$what" or die "could not remove the fault: $!" }
 
-# A closed gate makes the server wait before an operation until the test opens the gate.
-my $closed_at;    # position in the log
-
-sub close_gate($what) {
-    $closed_at = -s "$watch/log";
-    append_to_file("$watch/gate.$what", '');
-}
-
 sub open_gate($what) { unlink "$watch/gate.$what" or die "could not open the gate: $!" }
-
-sub wait_at_gate($what) {
-    my $line = ($what =~ s/\./ /r) . ' waits';
-    wait_until { slurp_file("$watch/log", $closed_at) =~ /^\d+ \Q$line\E$/m }
-      or give_up("no process is at the gate $what");
-}
 
 # Checks that the server generates, in no second before $first.
 sub generates($test_name, $first = 0) {
@@ -97,10 +83,13 @@ is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
 $node->sql(q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 
+# Closes a gate, where the writing session waits until the test opens it. Returns the session.
 sub waits_for_write($test_name, $gate) {
-    close_gate($gate);
+    my $closed_at = -s "$watch/log";
+    append_to_file("$watch/gate.$gate", '');
     my $writer = start_session($node, q{SET randflake.max_wait = '60s'}, 'SELECT randflake_generate()');
-    wait_at_gate($gate);
+    my $line = ($gate =~ s/\./ /r) . ' waits';
+    wait_until { slurp_file("$watch/log", $closed_at) =~ /^\d+ \Q$line\E$/m } or give_up("no process is at the gate $gate");
     error_is($node, q{SET randflake.max_wait = '500ms'; SELECT randflake_generate()}, '55000',
         { message => qr/^the window for identifiers is not open$/,
           detail => qr/^Another session is writing its new end\. The call waited 500 ms\.$/,

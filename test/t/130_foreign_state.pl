@@ -86,20 +86,16 @@ my $copied = [
       . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
-# A copy may get the inode of a file that was deleted. Its time of birth, in nanoseconds, differs.
-sub checks_identity {
-    my ($inode, $born, $fraction) = split ' ', `stat -c '%i %W %w' '@{[ $node->data_dir ]}/randflake/identity'` =~ s/ \S+ [\d:]+\.(\d+) .*/ $1/r;
-    my $window = read_window($node);
-    is("$window->{inode} $window->{birth}", "$inode $born$fraction", 'the state names the inode and the birth of the file identity');
-}
-
 # A new directory may be a copy, so the server holds off there. It logs no warning.
 my $started = time;
 $node->start;
 $node->sql('CREATE EXTENSION randflake');
 my $era = generates('first use');
 cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the start');
-checks_identity();
+# A copy may get the inode of a file that was deleted. Its time of birth, in nanoseconds, differs.
+my ($inode, $born, $fraction) = split ' ', `stat -c '%i %W %w' '@{[ $node->data_dir ]}/randflake/identity'` =~ s/ \S+ [\d:]+\.(\d+) .*/ $1/r;
+my $window = read_window($node);
+is("$window->{inode} $window->{birth}", "$inode $born$fraction", 'the state names the inode and the birth of the file identity');
 $node->stop;
 configure($node, %settings, node_id => 100, node_count => 4);
 
@@ -138,7 +134,7 @@ holds_off('no identity file', $copied);
 
 system_or_bail('cp', '-p', "$directory/identity", "$directory/copy");
 rename "$directory/copy", "$directory/identity" or die "could not rename the identity file: $!";
-my $window = read_window($node);
+$window = read_window($node);
 my $end = int(time) - $epoch + 5;
 $window->{ends}[0][2] = $end;
 write_window($node, $window);

@@ -10,19 +10,14 @@ my $fleet = new_fleet();
 my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
 my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
 
-sub ends_after($node, $database, $seconds) {
-    $node->poll_query_until($database, <<"SQL") or give_up('leases are not renewed');
-SELECT count(*) = 2 FROM randflake_leases
-WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
-SQL
-}
-
 sub errors { return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} } }
 
 for my $round (1 .. $rounds) {
     $coordinator->sql(block('lengthen'));
     move_to($fleet, $_, $coordinator, lease_duration => '10min') for @holders;
-    ends_after($coordinator, 'postgres', 500);
+    await($coordinator, <<'SQL', 'leases are not renewed');
+SELECT count(*) = 2 FROM randflake_leases WHERE state = 'active' AND ends_at > clock_timestamp() + interval '500 s'
+SQL
     load_on($fleet, $_) for @holders;
     my $errors = errors();
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
