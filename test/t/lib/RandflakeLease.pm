@@ -66,9 +66,9 @@ sub _copy_of_template($fleet, $name, $settings, %options) {
     $node->append_conf('postgresql.conf', $options{conf} // '');
     my %settings = (secret => $fleet->{secret}, %$settings);
     if ($options{secrets}) {
-        RandflakeSecrets::write_secrets($node, @{ $options{secrets} });
+        write_secrets($node, @{ $options{secrets} });
         delete $settings{secret};
-        $settings{secret_file} = RandflakeSecrets::secret_path($node);
+        $settings{secret_file} = secret_path($node);
     }
     configure($node, %settings);
     start_in_fleet($fleet, $node) if $options{start} // 1;
