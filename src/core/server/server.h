@@ -329,7 +329,7 @@ public:
         // issued nothing since its start, and checks the state before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
         // The holder may have leases, and the state on disk may have other leases.
-        reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
+        reload.leases_end = std::max(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
             result.plan = decide().PlanReload(reload, loaded ? &memory().state : nullptr);
@@ -497,9 +497,6 @@ public:
     }
 
 private:
-    template <typename T> static constexpr T Later(T a, T b) { return a > b ? a : b; }
-    template <typename T> static constexpr T Earlier(T a, T b) { return a < b ? a : b; }
-
     decltype(auto) decide() { return static_cast<typename Env::Decisions>(env_); }
     Memory& memory() { return env_.memory(); }
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
@@ -512,7 +509,7 @@ private:
         Second last = window.start - 1;
         const auto visit = [&](const auto& set) {
             for (uint32_t i = 0; i < set.layout.Slots(Slots()); i++)
-                last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
+                last = std::max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (visit(sets), ...); });
         return last;
@@ -585,7 +582,7 @@ private:
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded()) return {};
         const Second now = env_.Now();
         const bool in_time = now >= Second{0} && now < SecondsEnd(env_.layout());
-        return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
+        return in_time ? std::min(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
     }
 
     // Moves the window's end within the open lease. Opens the window if the lease was resumed.
@@ -600,8 +597,8 @@ private:
         Window moved = memory().holder.Extended(window, step);
         if (window.closed()) {
             const Second now = env_.Now();
-            const Second earliest = Later(window.earliest(), OpensAt(open));
-            moved = memory().holder.Reopened(earliest, now, Later(step, now + 1));
+            const Second earliest = std::max(window.earliest(), OpensAt(open));
+            moved = memory().holder.Reopened(earliest, now, std::max(step, now + 1));
             if (moved.closed() && now < earliest && earliest < open.end)
                 env_.Report({WindowProblem::kNotYet, earliest, 0});
             if (moved.closed()) return false;
@@ -625,9 +622,9 @@ private:
         if (held.NextUsed(before, *used_until)) return LeaseOpening::kUsed;
         const Second now = env_.Now();
         const Second over =
-            Later(before.earliest(), Earlier(held.open().end, LatestEnd(now, env_.Terms())));
+            std::max(before.earliest(), std::min(held.open().end, LatestEnd(now, env_.Terms())));
         const bool opened = UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
-            *window = holder->OpenNext(Later(over, *used_until), now, Later(step, now + 1));
+            *window = holder->OpenNext(std::max(over, *used_until), now, std::max(step, now + 1));
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : LeaseOpening::kNotYet;
@@ -652,7 +649,7 @@ private:
         // Another process has moved the end, or the clock was set back.
         if (!window.closed() && now + 1 < window.end)
             return memory().ranges.count == 1 || LeaveRange(window, now);
-        const Second end = Earlier(now + kWindowSeconds, limit);
+        const Second end = std::min(now + kWindowSeconds, limit);
         if (!window.closed() && end <= window.end) return false;
         if (env_.Steady() < memory().retry_at_ms) return false;
         if (const Seconds jump = ClockJump(now); jump > kMaxClockJump) {
@@ -673,8 +670,8 @@ private:
 
     Second RangeOpensAt(uint32_t range) {
         RANDFLAKE_ASSERT(env_.Locked());
-        return Later(decide().OpensAt(memory().state, memory().ranges.At(range)),
-                     memory().earliest[range]);
+        return std::max(decide().OpensAt(memory().state, memory().ranges.At(range)),
+                        memory().earliest[range]);
     }
 
     void ShowRanges() {
@@ -694,8 +691,8 @@ private:
         if (range != none && MayOpen({}, memory().opens_at_ms, now, env_.Present().uptime_ms))
             return range;
         Second first = kNoSecond;
-        for (uint32_t i = 0; i < none; i++) first = Earlier(first, RangeOpensAt(i));
-        env_.Report({WindowProblem::kNoRange, Later(first, now + 1), 0});
+        for (uint32_t i = 0; i < none; i++) first = std::min(first, RangeOpensAt(i));
+        env_.Report({WindowProblem::kNoRange, std::max(first, now + 1), 0});
         (void)BackOff();
         return none;
     }
@@ -714,7 +711,7 @@ private:
             const bool leased = now < memory().free_at[range];
             if (leased || memory().ranges.count == 1 || behind <= env_.SkewMs()) {
                 env_.Report({leased ? WindowProblem::kLeased : WindowProblem::kNotYet,
-                             Later(opens_at, now + 1), 0});
+                             std::max(opens_at, now + 1), 0});
                 return false;
             }
             if (looked) range = AnotherRange(now);
@@ -749,7 +746,7 @@ private:
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
-        const Window window{now, Earlier(now + kWindowSeconds, SecondsEnd(env_.layout()))};
+        const Window window{now, std::min(now + kWindowSeconds, SecondsEnd(env_.layout()))};
         RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
         RANDFLAKE_ASSERT(memory().proven || memory().looked);
         next.Record(nodes, window, memory().ranges);
@@ -837,7 +834,7 @@ private:
         memory().proven = plan.proven;
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off_until = plan.held_off_until;
-        memory().state.floor = Later(memory().state.floor, plan.state.floor);
+        memory().state.floor = std::max(memory().state.floor, plan.state.floor);
         ShowRanges();
     }
 
