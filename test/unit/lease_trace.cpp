@@ -34,6 +34,7 @@ namespace {
 
 using Value = std::optional<int64_t>;
 using Answer = std::optional<std::vector<Value>>;
+const Answer kNoAnswer;  // g++ 14 takes a temporary default argument for uninitialized
 
 struct Argument {
     Argument(const Value& value) : text(value ? std::to_string(*value) : "NULL") {}
@@ -562,7 +563,7 @@ private:
     }
 
     void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
-             const Answer& answer = {}, Refusal refusal = Refusal::kNone) {
+             const Answer& answer = kNoAnswer, Refusal refusal = Refusal::kNone) {
         std::cout << seed_ << '\t' << step_++ << '\t' << identity_ / kSystem << '/'
                   << identity_ % (1 << 16) << '/' << (identity_ & kDirectories & ~kStarts) << '@'
                   << Started() << '.' << (identity_ & kStarts) << "/1/1\t" << now_ << '\t'
