@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION randflake_coordinator_identity(own randflake_lease_in
 AS $$ SELECT current_setting('test.identity') $$;
 CREATE OR REPLACE FUNCTION randflake_lease_started(own randflake_lease_internal) RETURNS bigint LANGUAGE sql STABLE
 AS $$ SELECT substring(current_setting('test.identity') FROM '@(\d+)')::bigint $$;
--- test/t/206_lease_lost_rows.pl tests what triggers note.
+-- test/t/206_lease_went_back.pl tests what triggers note.
 ALTER TABLE randflake_lease DISABLE TRIGGER randflake_lease_deleted;
 ALTER TABLE randflake_lease_pool DISABLE TRIGGER randflake_lease_deleted, DISABLE TRIGGER randflake_lease_replaced;
 CREATE OR REPLACE FUNCTION randflake_lease_guarded(own randflake_lease_internal) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true';
