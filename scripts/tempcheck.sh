@@ -7,7 +7,7 @@
 #
 # NAME may include the directory and the suffix. PG_CONFIG selects the PostgreSQL installation
 # (default: pg_config in PATH). PROVE_FLAGS sets the options of prove. The default is -j8 --timer:
-# eight test files run at a time, because most of them wait. VECTOR_PATH sets randflake.vector_path.
+# eight test files run at a time, because some of them wait. VECTOR_PATH sets randflake.vector_path.
 # EXCEPT names TAP tests to leave out.
 #
 # A server refuses to run as root. As root, this script runs the tests as the user postgres, or as

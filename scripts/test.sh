@@ -98,29 +98,45 @@ server_tests() {
     EXCEPT=$unchanged RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
 
-# changed PATH...: returns whether the checkout differs in these paths, or in what all tests share,
-# from the branch main, or from the commit before if this is main. In the first run of a checkout,
-# without history, or with the argument `all`, returns true.
-changed() {
-    local base
-    set -- Makefile scripts test/t/lib "$@"
-    [ -z "$asked" ] && [ -n "$ran_before" ] || return 0
-    base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null) || return 0
-    [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse -q --verify HEAD^) || return 0
-    ! git diff --quiet "$base" -- "$@" || [ -n "$(git ls-files --others --exclude-standard -- "$@")" ]
-}
-ran_before=$(ls -d test/js/node_modules 2>/dev/null)
+# Groups of tests, and the files that they test, beside those of `shared`.
+declare -A groups=(
+    [core]='src/core test/unit test/fuzz'
+    [languages]='README.md docs/drivers* docs/staging.md docs/leases-reference.md test/js test/recipes test/t/*driver* test/t/220*'
+    [coordinator]='extension src/core test/unit test/t/23*'
+    [sql_editions]='src extension managed migrate docs/m* test/t/4[34]*')
+shared='Makefile scripts test/t/lib'
 
-# What the unit tests and the programs of other languages test.
-core=(src/core test/unit test/fuzz)
-languages=(README.md 'docs/drivers*' docs/staging.md docs/leases-reference.md test/js
-    test/recipes 'test/t/*driver*' test/t/220_lease_js.pl)
+# Sets `tested` to a hash of each group's files and of the tools. Without git, sets nothing.
+hash_groups() {
+    local group tools
+    declare -gA tested=()
+    git rev-parse -q --verify HEAD >/dev/null 2>&1 || return 0
+    tools=$("$PG_CONFIG" --version; g++ --version; clang++ --version)
+    # shellcheck disable=SC2086 # paths
+    for group in "${!groups[@]}"; do
+        tested[$group]=$({ echo "$tools"; git ls-files -coz --exclude-standard -- $shared ${groups[$group]} |
+            xargs -0 sha256sum; } 2>/dev/null | sha256sum)
+    done
+}
+
+# changed GROUP: returns false if a gate that passed in this checkout tested the same files with the
+# same tools. With an argument of this script, returns true.
+changed() { [ -n "$asked" ] || [ -z "${tested[$1]-}" ] || [ "${tested[$1]}" != "$(cat "$logs/tested_$1" 2>/dev/null)" ]; }
+
+# Keeps the hashes for the next run, if this one left nothing out but what was tested before.
+keep_hashes() {
+    local group
+    [ -z "$only" ] && [ $failed -eq 0 ] || return 0
+    for group in "${!tested[@]}"; do
+        [ "$group" = languages ] && [ -e "$no_registry" ] || echo "${tested[$group]}" >"$logs/tested_$group"
+    done
+}
 
 # Prints the server tests whose subjects have not changed.
 unchanged_server_tests() {
-    changed "${languages[@]}" || echo 220_lease_js 320_drivers
-    changed extension/coordinator src/core/secret test/unit 'test/t/23*' || echo 230_lease_model 232_lease_pool
-    changed src extension managed migrate 'docs/m*' 'test/t/4[34]*' || (cd test/t && basename -s .pl -a 4[34]*.pl)
+    changed languages || echo 220_lease_js 320_drivers
+    changed coordinator || echo 230_lease_model 232_lease_pool
+    changed sql_editions || (cd test/t && basename -s .pl -a 4[34]*.pl)
 }
 
 no_registry=build/no_npm_registry
@@ -198,7 +214,7 @@ instructions_per_call() {
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
-    ! changed "${languages[@]}" || scripts/quickstart.sh
+    ! changed languages || scripts/quickstart.sh
     scripts/quickstart.sh stop
     [ ! -e quickstart ]
 }
@@ -246,6 +262,7 @@ stage "packages" packages
 find_postgresql
 [[ $asked =~ ^(all|release)$ ]] || only=$asked
 
+hash_groups
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
@@ -266,23 +283,23 @@ $with_clang "build with clang++, -Werror" build CXX=clang++ COPT=-O0
 stage "build with g++, -Werror" build
 stage "install" build_and_install
 stage "quickstart" quickstart
-if changed "${languages[@]}"; then
+if changed languages; then
     stage "server tests: other languages" other_languages
 else
-    not_run "second quickstart" "What it tests has not changed."
+    not_run "second quickstart" "What it tests has not changed since it passed."
 fi
 unchanged=$(unchanged_server_tests | paste -sd ' ')
-[ -z "$unchanged" ] || not_run "server tests $unchanged" "What they test has not changed."
-# The server tests mostly wait, so other stages run beside them.
+[ -z "$unchanged" ] || not_run "server tests $unchanged" "What they test has not changed since they passed."
+# Some server tests wait, so other stages run beside them.
 beside "server tests" server_tests
 [ -z "$with_lint" ] || stage "lint" make lint TIDY_CHECKS=-clang-analyzer-* ROOMS=1
-if changed "${core[@]}"; then
+if changed core; then
     stage "unit tests" unit_tests
     stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
     stage "unit tests, sanitizers" unit_tests_sanitized
     stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
 else
-    not_run "unit tests, fuzz" "What they test has not changed."
+    not_run "unit tests, fuzz" "What they test has not changed since they passed."
 fi
 meet
 long "server tests: drivers that are built" built_drivers
@@ -304,4 +321,5 @@ last "snapshots of file systems" as_root scripts/snapshot_test.sh
 last "whole matrix" as_root scripts/matrix.sh
 last "packages of all majors" as_root scripts/package_test.sh
 last "tree is still clean" clean_tree
+keep_hashes
 finish
