@@ -8,10 +8,10 @@
 #
 # The server that PG_CONFIG names must have the extension. Prints a table, and writes results.csv
 # (the summary) and environment.csv (the machine) to bench/results/. A full run also draws the
-# charts in docs/charts/, and writes the tables of docs/performance.md. A quick run, or a run of
-# named suites, writes only to bench/results/partial/. With --publish, named suites replace their
-# earlier results, and the script updates the charts and tables. The samples of the last run stay in
-# bench/results/partial/samples.csv. Do not commit this file.
+# charts in docs/charts/, and writes the tables of docs/performance.md and README.md. A quick run,
+# or a run of named suites, writes only to bench/results/partial/. With --publish, named suites
+# replace their earlier results, and the script updates the charts and tables. The samples of the
+# last run stay in bench/results/partial/samples.csv. Do not commit this file.
 #
 # For suites/keys.sh, BENCH_KEYS_ROWS lists the numbers of rows, one for each repetition.
 
@@ -94,4 +94,5 @@ done
 if [ "$publish" ]; then
     "$bench/plot.sh"
     "$bench/tables.sh"
+    "$bench/tables.sh" "$results" README.md
 fi
