@@ -1,5 +1,5 @@
 #!/bin/bash
-# The dry run of `npm ci` deletes the packages that are installed, in npm 9.2.0 (Debian 12) and 9.9.4.
+# The dry run of `npm ci` deletes installed packages, in npm 9.2.0 (Debian 12) and 9.9.4.
 #
 # Guess: a dry run changes nothing; it reports what the command would do.
 # Seen:  the packages are gone, and the exit status is 0. The lock file in node_modules stays, so a

@@ -55,19 +55,18 @@ mkdir -p build
 rm -f "$no_registry"
 in_js() {
     [ ! -e "$no_registry" ] || return 0
-    (cd "${directory:-test/js}" && "$@" --ignore-scripts --no-audit --no-fund --fetch-timeout=60000) 2>&1 | tee build/npm.log && return
+    (cd test/js && "$@" --ignore-scripts --no-audit --no-fund --fetch-timeout=60000) 2>&1 | tee build/npm.log && return
     grep -qE "$unreachable" build/npm.log || return
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
 # Checks that this machine's npm and npm 9.2.0 of Debian 12 can read the lock file. In npm 9.2.0,
 # the dry run deletes the packages that are installed, so it runs in a copy.
-directory=$(mktemp -d)
-cp test/js/package*.json "$directory"
-(cd "$directory" && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
-[ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
-rm -r "$directory"
-directory=
+copy=$(mktemp -d)
+cp test/js/package*.json "$copy"
+npm ci --prefix "$copy" --dry-run --offline --ignore-scripts --no-audit --no-fund
+[ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --prefix "$copy" --dry-run --offline
+rm -r "$copy"
 
 # Without --ignore-scripts, Prisma would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
