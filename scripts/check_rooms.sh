@@ -1,6 +1,7 @@
 #!/bin/bash
 # Checks that each file of src has a head comment and a place in the map of docs/architecture.md.
-# The map lists the directories from the lowest up. No file may include a header from a higher one.
+# The map lists the directories from the lowest up. No file may include a header from a higher one,
+# nor more than nine headers.
 # Then checks that names keep to the meaning that a word has there.
 
 set -euo pipefail
@@ -20,8 +21,11 @@ awk '
             complain(FILENAME ": docs/architecture.md does not name it in the row of " room)
         if (!/^\/\/ /)
             complain(FILENAME ": no head that says what it is for")
+        included = 0
     }
     /^#include "(core|pg)\// {
+        if (++included == 10)
+            complain(FILENAME ": includes more than nine of the project\047s headers")
         split($2, path, /["\/]/)
         other = "`" path[2] "/" path[3] "`"
         if (!(other in level) || level[other] > level[room])

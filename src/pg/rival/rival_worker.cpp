@@ -19,7 +19,6 @@
 #include "pg/secret/secret.h"
 #include "pg/server/window_report.h"
 #include "pg/settings/settings.h"
-#include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
 using randflake::NodeRange;

@@ -81,3 +81,14 @@ FileFailure file_identity(const char* path, FileIdentity* identity) {
     identity->birth_nanoseconds = time.tv_sec * INT64CONST(1000000000) + time.tv_nsec;
     return FileFailure{};
 }
+
+uint64 directory_number(const randflake::Origin& origin) {
+    Assert(origin.system_identifier != 0 && origin.identity.inode != 0);
+    const uint64 parts[] = {origin.system_identifier, origin.identity.inode, origin.identity.device,
+                            static_cast<uint64>(origin.identity.birth_nanoseconds)};
+    uint64 hash = UINT64CONST(0xcbf29ce484222325);
+    for (const uint64 part : parts)
+        for (int shift = 0; shift < 64; shift += 8)
+            hash = (hash ^ (part >> shift & 0xff)) * UINT64CONST(0x100000001b3);
+    return hash;
+}

@@ -39,3 +39,6 @@ FileFailure file_create(const char* path, int* fd);
 
 // Reads inode and creation time. If there is no creation time, reads inode, device and ctime.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);
+
+// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of a directory's identity. Copies differ in it.
+uint64 directory_number(const randflake::Origin& origin);

@@ -9,9 +9,6 @@
 // Returns whether the file is regular, belongs to the server's user and has exactly one hard link.
 bool is_own_file(int fd);
 
-// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of a directory's identity. Copies differ in it.
-uint64 directory_number(const randflake::Origin& origin);
-
 // Reads the machine's boot id (0 if unknown).
 void read_boot_id(uint64 boot[2]);
 
