@@ -286,7 +286,7 @@ put('a FIFO', "$directory/window");
 $node->start;
 my $session = start_session($node, 'SELECT randflake_generate()');
 wait_until_waiting($node, 1);
-is($node->sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT randflake_generate()'}), 't',
+is($node->sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT randflake_generate()'}), 't',
     'a session that waits because of a FIFO');
 like((finish_session($session))[1], qr/57014/, '  is cancelled');
 error_is($node, 'SET statement_timeout = 300; SELECT randflake_generate()', '57014', {}, '  or ends by itself');

@@ -43,7 +43,7 @@ is(status_of($node, 'waits, wait_ms >= 300, ids_issued'), '1|t|262144', '  and i
 
 my $session = start_session($node, 'SELECT randflake_generate()');
 wait_until_waiting($node, 1);
-is($node->sql(q{SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE query = 'SELECT randflake_generate()'}),
+is($node->sql(q{SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT randflake_generate()'}),
     'Extension|' . event_name($node, 'RandflakeGenerate'), 'a waiting session shows in the activity');
 is(status_of($node, 'waits'), 2, '  and is counted while it waits');
 clock_stands_at($node, $second + 1);
