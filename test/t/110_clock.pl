@@ -12,7 +12,7 @@ my $year = 365 * 86400;
 my $hour = 3600;
 
 my $secret = random_secret();
-my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
+my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
 sub restart_off_by($offset, %settings) {

@@ -70,7 +70,8 @@ sub new_server($name, %options) {
     my $node = PostgreSQL::Test::Cluster->new($name,
         $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
-    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n"
+    # Sessions that have ended may take a while to exit on a loaded machine.
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\nmax_connections = 50\n"
           . "include = 'randflake.conf'\n" . ($options{conf} // ''));
     my %settings = %{ $options{settings} // { node_id => 1, secret => random_secret() } };
     if ($options{secrets}) {
