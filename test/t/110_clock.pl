@@ -49,10 +49,6 @@ sub refuses($test_name, $sqlstate, %patterns) {
         $sqlstate, \%patterns, "$test_name: refuses", problem => 1);
 }
 
-my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up. If it was in the'
-  . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
-  . ' were never used, and restart the server.';
-
 # Checks that the error says how far the clock is off, give or take the duration of the test.
 sub refuses_by($test_name, $seconds, $message, $detail, $hint) {
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
@@ -186,6 +182,7 @@ for my $case (
     clock_offset($node, $offset);
     my $bytes = window_bytes($node);
     refuses("$name, running", @$error);
+    is(window_bytes($node), $bytes, "$name, running: nothing is written");
     is($node->sql(q{SELECT sequence FROM randflake_decode(randflake_encode('2030-01-01', 1, 2))}),
         2, "$name, running: decode and encode work");
     restart_off_by($offset, node_id => 40);

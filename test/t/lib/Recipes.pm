@@ -52,27 +52,17 @@ sub output_of($directory, @command) {
 sub succeeds { return (output_of('.', @_))[0] }
 
 # These functions return only identifiers that are negative and that no double can represent.
-my $hard_identifiers = <<'SQL';
-CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
+my $hard_identifiers = join '', map { my ($name, $type) = @$_; <<"SQL" } [qw(randflake_generate bigint)], [qw(randflake_next randflake)];
+CREATE FUNCTION public.$name() RETURNS $type LANGUAGE plpgsql AS \$\$
 DECLARE
-    id bigint;
+    id $type;
 BEGIN
     LOOP
-        id := randflake.randflake_generate();
-        EXIT WHEN id < 0 AND id::float8::numeric <> id;
-    END LOOP;
-    RETURN id;
-END $$;
-CREATE FUNCTION public.randflake_next() RETURNS randflake LANGUAGE plpgsql AS $$
-DECLARE
-    id randflake;
-BEGIN
-    LOOP
-        id := randflake.randflake_next();
+        id := randflake.$name();
         EXIT WHEN id::bigint < 0 AND id::bigint::float8::numeric <> id::bigint;
     END LOOP;
     RETURN id;
-END $$;
+END \$\$;
 SQL
 
 my $keys = <<'SQL';
