@@ -22,7 +22,7 @@ struct SharedSecrets {
 };
 
 // This pointer is null in a server that has not preloaded the library.
-extern SharedSecrets* shared_secrets;
+[[gnu::visibility("hidden")]] extern SharedSecrets* shared_secrets;
 
 // Returns the server's secrets. Callers reserve numbers first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {

@@ -20,8 +20,9 @@ struct SharedServer {
     ConditionVariable window_changed;  // broadcast after every change of the window
 };
 
-// This pointer is null in a server that has not preloaded the library.
-extern SharedServer* shared_server;
+// This pointer is null in a server that has not preloaded the library. Code reads the pointer
+// without loading its address first, because the declaration is hidden.
+[[gnu::visibility("hidden")]] extern SharedServer* shared_server;
 
 static inline bool window_lock_held() {
     return LWLockHeldByMeInMode(shared_server->window_lock, LW_EXCLUSIVE);

@@ -49,7 +49,7 @@ struct SharedSlots {
 };
 
 // This pointer is null in a server that has not preloaded the library.
-extern SharedSlots* shared_slots;
+[[gnu::visibility("hidden")]] extern SharedSlots* shared_slots;
 
 static inline Slot& randflake_slot(uint32 i) {
     Assert(i < shared_slots->slot_count);
