@@ -1,5 +1,5 @@
 #!/bin/bash
-# Lua 5.3.6 (Debian bookworm) makes a double of each text in + and -, and writes 14 digits of it.
+# Lua 5.3.6 (Debian bookworm) makes a double of the text in `key + 0`, and writes 14 digits of it.
 #
 # Guess: a text of digits becomes an integer of 64 bits in arithmetic, as in Lua 5.4.4, and lua-cjson
 #        2.1.0 for Lua 5.3 writes an integer with its digits.

@@ -8,7 +8,8 @@
 # shellcheck disable=SC2016  # expanded by Miller
 . findings/lib.sh
 unpack miller=6.6.0-2+b3
-usr/bin/mlr -n put 'end {print -16 % 8; print abs(9007199254740993)}' | seen 3<<<$'8\n9007199254740992'
+usr/bin/mlr -n put 'end {k = 9007199254740993; print (-16 % 8).";".abs(k).";".floor(k).";".ceil(k).";".round(k)}' |
+    seen 3<<<'8;9007199254740992;9007199254740992;9007199254740992;9007199254740992'
 # 8,000 keys over all 64 bits, 500 of each sign and each remainder
 seq -4000 3999 | usr/bin/mlr --inidx --odkvp put -q 'emit {"id": $1 .* 2305843009213693}' >keys
 for expression in '$id % 8' 'abs($id) % 8' 'msub($id, 0, 8)' '$id & 7'; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Checks that each file of src has a head comment and a place in the map of docs/architecture.md.
 # The map lists the directories from the lowest up. No file may include a header from a higher one,
-# nor more than nine headers.
-# Then checks that names keep to the meaning that a word has there.
+# or more than nine headers of the project. Then checks that names keep to the meaning that a word
+# has there.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

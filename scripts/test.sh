@@ -101,7 +101,7 @@ server_tests() {
 # Groups of tests, and the files that they test, beside those of `shared`.
 declare -A groups=(
     [core]='src/core test/unit test/fuzz'
-    [languages]='README.md docs/drivers* docs/staging.md docs/leases-reference.md test/js test/recipes test/t/*driver* test/t/220*'
+    [languages]='README.md docs/drivers* docs/staging.md docs/leases-reference.md extension managed test/js test/recipes test/t/*driver* test/t/220*'
     [coordinator]='extension src/core test/unit test/t/23*'
     [sql_editions]='src extension managed migrate docs/m* test/t/4[34]*')
 shared='Makefile scripts test/t/lib'

@@ -20,7 +20,7 @@ struct SharedPart {
 
 // Describes a part that is one T. In each process, `pointer` points to the part. If this server has
 // not preloaded the library, the pointer is null. `init` initializes the part, whose bytes are
-// zero.
+// zero. Headers declare the pointers hidden, so that code reads one without loading its address.
 template <typename T, T*& pointer, void (*init)()>
 inline constexpr SharedPart kSharedPart{[]() -> Size { return sizeof(T); },
                                         [](void* memory, bool made) {

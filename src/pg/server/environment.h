@@ -20,8 +20,7 @@ struct SharedServer {
     ConditionVariable window_changed;  // broadcast after every change of the window
 };
 
-// This pointer is null in a server that has not preloaded the library. Code reads the pointer
-// without loading its address first, because the declaration is hidden.
+// This pointer is null in a server that has not preloaded the library.
 [[gnu::visibility("hidden")]] extern SharedServer* shared_server;
 
 static inline bool window_lock_held() {
